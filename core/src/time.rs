@@ -1,0 +1,60 @@
+//! Time as the core sees it: passed in with every event, never read.
+//!
+//! Order in a trace comes from the step number, so milliseconds are enough.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Milliseconds on a clock that counts suspend and never goes back; zero is the start of the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The start of the daemon.
+    pub const ZERO: Self = Self(0);
+
+    /// The instant `ms` milliseconds after the start of the daemon.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the start of the daemon.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// The instant `d` later, at most `u64::MAX` ms. Fractions of a millisecond are rounded up, so that a
+    /// deadline is never early.
+    #[must_use]
+    pub fn after(self, d: Duration) -> Self {
+        let ms = u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// The time from `earlier` to here; zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Milliseconds since 1970-01-01 UTC on the wall clock, which an operator may set: for ages and text only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UnixMillis(pub i64);
+
+/// Both clocks, read at the same moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Now {
+    /// For every comparison and every deadline.
+    pub mono: Instant,
+    /// For ages and text.
+    pub wall: UnixMillis,
+}
+
+impl Now {
+    /// Both clocks at once.
+    pub const fn new(mono: Instant, wall: UnixMillis) -> Self {
+        Self { mono, wall }
+    }
+}
