@@ -1,8 +1,50 @@
-//! The pure, deterministic core of longshore.
+//! The pure, deterministic core of longshore: it decides what a daemon for coding agents does next.
+//!
+//! [`daemon::Daemon`] takes one event at a time and writes effects. An adapter carries the effects out and gives back what came of
+//! them. The core reads no clock, starts no thread, opens no file or socket and draws no chance number that is not in its
+//! seed, so that a recorded history replays to the same effects and the same digest.
+//!
+//! ```
+//! use longshore_core::{config::Config, daemon::Daemon, effect::Effects, event::Event, rng::Seed, time::Now};
+//!
+//! let mut effects = Effects::new();
+//! let now = Now::default();
+//! let mut daemon = Daemon::new(Config::default(), Seed(1), now, &mut effects).expect("defaults are in bounds");
+//! for effect in effects.drain() {
+//!     // Start it; do not wait for it. Its completion comes back as an event.
+//!     println!("{effect:?}");
+//! }
+//! // Sleep until the next event, or until `next_wakeup`; then:
+//! daemon.handle(now, &Event::Tick, &mut effects);
+//! ```
 
+mod backoff;
+mod beats;
+mod claim;
 pub mod codec;
+pub mod config;
+pub mod daemon;
+mod digest;
+pub mod effect;
+mod env;
+pub mod error;
+pub mod event;
 pub mod id;
+mod late;
+mod link;
+mod op;
 pub mod plane;
 pub mod reason;
+pub mod rng;
+mod roots;
+mod runtimes;
+mod shutdown;
+mod task;
 pub mod time;
+mod timer;
+mod token;
 pub mod trace;
+pub mod watcher;
+
+pub use backoff::Backoff;
+pub use timer::TimerKey;

@@ -1,0 +1,214 @@
+//! One poller for each runtime: a claim that hangs delays no claim of another runtime. Those that find no free slot queue
+//! in order, and a freed slot feeds them in the same step.
+
+use crate::backoff::Failures;
+use crate::claim::batch::wait_after;
+use crate::claim::gate::ClaimGate;
+use crate::claim::slots::Slots;
+use crate::effect::{ApiCall, ClaimOneCall};
+use crate::env::Cx;
+use crate::error::ApiError;
+use crate::id::{OpId, Provider, RuntimeId};
+use crate::op::ApiOp;
+use crate::runtimes::Runtimes;
+use crate::time::Instant;
+use crate::timer::TimerKey;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum State {
+    /// Until the timer fires or a wakeup comes.
+    Sleeping,
+    /// In the queue for a slot.
+    Waiting,
+    /// Its provider has no room; the end of one of its tasks wakes it.
+    Crowded,
+    /// Until the answer.
+    Claiming(OpId),
+}
+
+#[derive(Debug, Hash, Serialize, Deserialize)]
+struct Poller {
+    state: State,
+    /// A wakeup came while a claim was on its way.
+    nudged: bool,
+    failures: Failures,
+    not_before: Option<Instant>,
+}
+
+/// All pollers.
+#[derive(Debug, Default, Hash, Serialize, Deserialize)]
+pub(crate) struct PerRuntimePollers {
+    pollers: BTreeMap<RuntimeId, Poller>,
+    queue: VecDeque<RuntimeId>,
+}
+
+/// FNV-1a, 64 bits: spreads the first polls of a daemon's runtimes, the same way at each start.
+fn fnv1a64(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// When the first unprompted claim of a runtime is due, from the start of its poller.
+fn offset(runtime: &RuntimeId, poll: Duration) -> Duration {
+    let ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX).max(1);
+    Duration::from_millis(fnv1a64(runtime.as_str()) % ms)
+}
+
+impl PerRuntimePollers {
+    /// Starts a poller: asleep until its offset, or at once if it is prompted.
+    pub(crate) fn start(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId, prompted: bool) {
+        if self.pollers.contains_key(runtime) {
+            return;
+        }
+        let poller =
+            Poller { state: State::Sleeping, nudged: false, failures: Failures::default(), not_before: None };
+        self.pollers.insert(runtime.clone(), poller);
+        let first = offset(runtime, cx.timing().poll);
+        if prompted || first.is_zero() {
+            self.wake(cx, runtime);
+        } else {
+            cx.arm(TimerKey::PollOne(runtime.clone()), first);
+        }
+    }
+
+    /// Ends a poller; a claim on its way is answered all the same.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
+        self.pollers.remove(runtime);
+        self.queue.retain(|queued| queued != runtime);
+        cx.disarm(&TimerKey::PollOne(runtime.clone()));
+    }
+
+    pub(crate) fn stop_all(&mut self, cx: &mut Cx<'_>) {
+        for runtime in std::mem::take(&mut self.pollers).into_keys() {
+            cx.disarm(&TimerKey::PollOne(runtime));
+        }
+        self.queue.clear();
+    }
+
+    pub(crate) fn wake(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
+        let Some(poller) = self.pollers.get_mut(runtime) else { return };
+        poller.failures.reset();
+        match poller.state {
+            State::Sleeping if poller.not_before.is_some_and(|at| at > cx.now.mono) => poller.nudged = true,
+            State::Sleeping => self.queue_up(cx, runtime),
+            State::Claiming(_) => poller.nudged = true,
+            State::Waiting | State::Crowded => {}
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self, cx: &mut Cx<'_>) {
+        for runtime in self.pollers.keys().cloned().collect::<Vec<_>>() {
+            self.wake(cx, &runtime);
+        }
+    }
+
+    fn queue_up(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
+        if let Some(poller) = self.pollers.get_mut(runtime) {
+            poller.state = State::Waiting;
+            poller.nudged = false;
+            poller.not_before = None;
+            self.queue.push_back(runtime.clone());
+            cx.disarm(&TimerKey::PollOne(runtime.clone()));
+        }
+    }
+
+    /// Its timer fired.
+    pub(crate) fn due(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
+        if self.pollers.get(runtime).is_some_and(|poller| poller.state == State::Sleeping) {
+            self.queue_up(cx, runtime);
+        }
+    }
+
+    /// A task of this provider ended: those that found it full may try again.
+    pub(crate) fn room(&mut self, cx: &mut Cx<'_>, provider: &Provider, runtimes: &Runtimes) {
+        let crowded: Vec<RuntimeId> = self
+            .pollers
+            .iter()
+            .filter(|(runtime, poller)| {
+                poller.state == State::Crowded && runtimes.provider(runtime) == Some(provider)
+            })
+            .map(|(runtime, _)| runtime.clone())
+            .collect();
+        for runtime in crowded {
+            self.queue_up(cx, &runtime);
+        }
+    }
+
+    /// Gives free slots to those that wait, in order.
+    pub(crate) fn feed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        slots: &mut Slots,
+        gate: &mut ClaimGate,
+        runtimes: &Runtimes,
+    ) {
+        while slots.available() > 0 && !gate.is_closed() {
+            let Some(runtime) = self.queue.pop_front() else { return };
+            let Some(poller) = self.pollers.get_mut(&runtime) else { continue };
+            let Some(provider) = runtimes.provider(&runtime).cloned() else {
+                poller.state = State::Sleeping;
+                continue;
+            };
+            if slots.room(&provider) == Some(0) {
+                poller.state = State::Crowded;
+                continue;
+            }
+            let (Some(pass), Some(slot)) = (gate.enter(), slots.try_acquire()) else { return };
+            slots.take_room(&provider, 1);
+            let call = ApiCall::ClaimOne(ClaimOneCall::new(runtime.clone(), &slot));
+            let within = cx.timing().request;
+            let op = cx.api(ApiOp::ClaimOne { slot, pass, runtime: runtime.clone(), provider }, call, within);
+            poller.state = State::Claiming(op);
+        }
+    }
+
+    /// The claim ended, with a task or without.
+    pub(crate) fn claimed(&mut self, cx: &mut Cx<'_>, op: OpId, runtime: &RuntimeId, task: bool) {
+        let Some(poller) = self.pollers.get_mut(runtime).filter(|p| p.state == State::Claiming(op)) else {
+            return;
+        };
+        poller.failures.reset();
+        if task || poller.nudged {
+            self.queue_up(cx, runtime);
+        } else {
+            poller.state = State::Sleeping;
+            let poll = cx.timing().poll;
+            cx.arm(TimerKey::PollOne(runtime.clone()), poll);
+        }
+    }
+
+    /// The claim failed.
+    pub(crate) fn failed(&mut self, cx: &mut Cx<'_>, op: OpId, runtime: &RuntimeId, error: ApiError) {
+        let Some(poller) = self.pollers.get_mut(runtime).filter(|p| p.state == State::Claiming(op)) else {
+            return;
+        };
+        poller.state = State::Sleeping;
+        let wait = wait_after(cx, error, &mut poller.failures);
+        if let ApiError::Throttled { retry_after_ms: Some(_) } = error {
+            poller.not_before = Some(cx.now.mono.after(wait));
+        } else if poller.nudged {
+            self.queue_up(cx, runtime);
+            return;
+        }
+        cx.arm(TimerKey::PollOne(runtime.clone()), wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inv_39_the_first_poll_is_offset_by_the_runtimes_id() {
+        assert_eq!(fnv1a64(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a64("a"), 0xaf63_dc4c_8601_ec8c);
+        let poll = Duration::from_secs(30);
+        let a = offset(&RuntimeId::new("r-1"), poll);
+        assert!(a < poll);
+        assert_eq!(a, offset(&RuntimeId::new("r-1"), poll), "the same at each start");
+        assert_ne!(a, offset(&RuntimeId::new("r-2"), poll));
+    }
+}

@@ -1,0 +1,233 @@
+//! Everything that can be set, with the Go daemon's values as defaults. Durations that the core rounds are in milliseconds.
+
+use crate::backoff::Backoff;
+use crate::id::Provider;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use thiserror::Error;
+
+/// How tasks are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimMode {
+    /// One request for all runtimes while the server has that route, one poller per runtime where it has not.
+    #[default]
+    Auto,
+    /// Always one request for all runtimes.
+    Batch,
+    /// Always one poller per runtime.
+    PerRuntime,
+}
+
+/// What the core is created with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Config {
+    /// Tasks that may run at once, 1 to 1 000.
+    pub slots: u16,
+    /// Smaller bounds for single providers.
+    pub provider_caps: BTreeMap<Provider, u16>,
+    /// How tasks are asked for.
+    pub claim_mode: ClaimMode,
+    /// Every delay, period and deadline.
+    pub timers: Timing,
+}
+
+/// Every delay, period and deadline of the core.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Timing {
+    /// Between two claims that brought nothing. 30 s.
+    pub poll: Duration,
+    /// After a claim that failed. From 1 s to 30 s; the base is never longer than `poll`.
+    pub claim_backoff: Backoff,
+    /// Longest wait that a server may ask for after a claim. 5 min.
+    pub retry_after_cap: Duration,
+    /// Deadline of a claim for all runtimes. 5 s.
+    pub claim_batch: Duration,
+    /// Between two heartbeats of a runtime. 15 s.
+    pub beat: Duration,
+    /// Deadline of a request that has none of its own. 30 s.
+    pub request: Duration,
+    /// Deadline of the workspace list and the token's renewal. 15 s.
+    pub list: Duration,
+    /// Between workspace lists while no runtime is registered. 30 s.
+    pub sync_bootstrap: Duration,
+    /// Between workspace lists. 30 min.
+    pub sync: Duration,
+    /// Between workspace lists from a server that only has the old route. 5 min.
+    pub sync_legacy: Duration,
+    /// Longest wait between workspace lists while they fail before there is a runtime. 5 min.
+    pub sync_bootstrap_cap: Duration,
+    /// Between two renewals of the token. 3 days.
+    pub renew: Duration,
+    /// Registrations of one workspace because of lost runtimes are at least this far apart. 30 s.
+    pub register_coalesce: Duration,
+    /// Wait before a failed registration is tried again. 60 s.
+    pub register_retry: Duration,
+    /// Between dials of the control connection. 1 s to 30 s.
+    pub link_backoff: Backoff,
+    /// A control connection that lived this long resets its backoff. 10 s.
+    pub link_settled: Duration,
+    /// Two reconciliations are at least this far apart. 1 s.
+    pub reconcile_gap: Duration,
+    /// From the start of preparation until `/start` has returned. 5 min.
+    pub prepare: Duration,
+    /// Between refreshes of the prepare lease. 15 s.
+    pub lease: Duration,
+    /// Deadline of one refresh. 10 s.
+    pub lease_request: Duration,
+    /// Between tries of `/start`. From 0.5 s.
+    pub start_backoff: Backoff,
+    /// Between looks at a task's status. 5 s.
+    pub watch: Duration,
+    /// A task that the server does not know must be missing for this long, and at three looks, to be given up. 5 s.
+    pub gone_confirm: Duration,
+    /// Messages are collected for this long. 500 ms.
+    pub flush: Duration,
+    /// Deadline of one post of messages. 30 s.
+    pub messages: Duration,
+    /// Between tries of messages, usage and the session's pin. 0.5 s to 30 s.
+    pub post_backoff: Backoff,
+    /// After the end of a run the report waits this long for the last messages. 22 s.
+    pub drain: Duration,
+    /// Deadline of the session's pin. 5 s.
+    pub pin: Duration,
+    /// After its result an agent has this long to end by itself. 3 s.
+    pub result_grace: Duration,
+    /// Between the polite signal and the kill. 5 s.
+    pub kill_grace: Duration,
+    /// Between tries of a terminal report. 4 s to 64 s.
+    pub report_backoff: Backoff,
+    /// A terminal report that is not taken within this time goes to the late outbox. 6 min.
+    pub report: Duration,
+    /// Between tries of late reports. 1 s to 5 min.
+    pub late_backoff: Backoff,
+    /// At a stop, an open claim is waited for this long. 2 s.
+    pub stop_claims: Duration,
+    /// At a stop, runs and their reports are waited for this long. 30 s.
+    pub stop_tasks: Duration,
+    /// At a stop, deadline of the deregistration. 5 s.
+    pub stop_deregister: Duration,
+    /// After a second signal, everything that is left gets this long. 1 s.
+    pub stop_forced: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let s = Duration::from_secs;
+        let ms = Duration::from_millis;
+        Self {
+            poll: s(30),
+            claim_backoff: Backoff { base: s(1), cap: s(30) },
+            retry_after_cap: s(300),
+            claim_batch: s(5),
+            beat: s(15),
+            request: s(30),
+            list: s(15),
+            sync_bootstrap: s(30),
+            sync: s(30 * 60),
+            sync_legacy: s(5 * 60),
+            sync_bootstrap_cap: s(5 * 60),
+            renew: s(3 * 24 * 3600),
+            register_coalesce: s(30),
+            register_retry: s(60),
+            link_backoff: Backoff { base: s(1), cap: s(30) },
+            link_settled: s(10),
+            reconcile_gap: s(1),
+            prepare: s(5 * 60),
+            lease: s(15),
+            lease_request: s(10),
+            start_backoff: Backoff { base: ms(500), cap: s(8) },
+            watch: s(5),
+            gone_confirm: s(5),
+            flush: ms(500),
+            messages: s(30),
+            post_backoff: Backoff { base: ms(500), cap: s(30) },
+            drain: s(22),
+            pin: s(5),
+            result_grace: s(3),
+            kill_grace: s(5),
+            report_backoff: Backoff { base: s(4), cap: s(64) },
+            report: s(6 * 60),
+            late_backoff: Backoff { base: s(1), cap: s(300) },
+            stop_claims: s(2),
+            stop_tasks: s(30),
+            stop_deregister: s(5),
+            stop_forced: s(1),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            slots: 20,
+            provider_caps: BTreeMap::new(),
+            claim_mode: ClaimMode::Auto,
+            timers: Timing::default(),
+        }
+    }
+}
+
+/// A value that the core cannot work with.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// `slots` is out of bounds.
+    #[error("the number of concurrent tasks must be 1 to {max}, not {got}", max = Config::MAX_SLOTS)]
+    Slots {
+        /// What was asked for.
+        got: u16,
+    },
+    /// A period is zero, which would be a busy loop.
+    #[error("the {name} interval must be longer than zero")]
+    Zero {
+        /// Which one.
+        name: &'static str,
+    },
+    /// A provider may run nothing at all.
+    #[error(
+        "{provider}: max_concurrent_tasks must be at least 1; to take no tasks for it, remove its executable path instead"
+    )]
+    ProviderCap {
+        /// Which one.
+        provider: Provider,
+    },
+}
+
+impl Config {
+    /// Most slots that a daemon can have.
+    pub const MAX_SLOTS: u16 = 1_000;
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.slots == 0 || self.slots > Self::MAX_SLOTS {
+            return Err(ConfigError::Slots { got: self.slots });
+        }
+        if let Some((provider, _)) = self.provider_caps.iter().find(|(_, cap)| **cap == 0) {
+            return Err(ConfigError::ProviderCap { provider: provider.clone() });
+        }
+        let t = &self.timers;
+        let periods = [
+            ("poll", t.poll),
+            ("heartbeat", t.beat),
+            ("workspace sync", t.sync),
+            ("first workspace sync", t.sync_bootstrap),
+            ("legacy workspace sync", t.sync_legacy),
+            ("token renewal", t.renew),
+            ("prepare lease", t.lease),
+            ("status", t.watch),
+            ("claim backoff", t.claim_backoff.base),
+            ("connection backoff", t.link_backoff.base),
+            ("start backoff", t.start_backoff.base),
+            ("message backoff", t.post_backoff.base),
+            ("report backoff", t.report_backoff.base),
+            ("late report backoff", t.late_backoff.base),
+            ("register retry", t.register_retry),
+            ("prepare deadline", t.prepare),
+        ];
+        match periods.into_iter().find(|(_, d)| d.is_zero()) {
+            Some((name, _)) => Err(ConfigError::Zero { name }),
+            None => Ok(()),
+        }
+    }
+}

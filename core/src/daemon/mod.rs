@@ -1,0 +1,189 @@
+//! The daemon: all machines, one entry, one exit.
+
+mod check;
+mod route;
+mod stop;
+mod view;
+
+pub use check::Broken;
+pub use view::{TaskView, View};
+
+use crate::beats::Beats;
+use crate::claim::Claims;
+use crate::config::{Config, ConfigError};
+use crate::digest::Digest;
+use crate::effect::Effects;
+use crate::env::{Cx, Env};
+use crate::event::{ClaimKey, Event};
+use crate::id::{RuntimeId, TaskId};
+use crate::late::Late;
+use crate::link::Link;
+use crate::op::Ops;
+use crate::rng::{Rng, Seed};
+use crate::roots::EnvRoots;
+use crate::runtimes::Runtimes;
+use crate::shutdown::Shutdown;
+use crate::task::Task;
+use crate::time::{Instant, Now};
+use crate::timer::{TimerKey, Timers};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use thiserror::Error;
+
+/// Deadlines that one step acts upon at most; the rest stay due, and `next_wakeup` says so.
+const TIMERS_PER_STEP: usize = 64;
+
+/// Everything that the daemon knows.
+#[derive(Debug, Hash, Serialize, Deserialize)]
+struct State {
+    cfg: Config,
+    now: Now,
+    /// How often the clock went back.
+    backward: u64,
+    env: Env,
+    runtimes: Runtimes,
+    claims: Claims,
+    beats: Beats,
+    link: Link,
+    tasks: BTreeMap<ClaimKey, Task>,
+    by_id: BTreeMap<TaskId, ClaimKey>,
+    by_runtime: BTreeSet<(RuntimeId, ClaimKey)>,
+    roots: EnvRoots,
+    late: Late,
+    shutdown: Shutdown,
+    /// Whether the control connection was dialled for the first time.
+    dialled: bool,
+    exited: bool,
+    strays_told: u64,
+}
+
+/// The daemon's decisions, as a pure function of what happened.
+///
+/// Give every event to [`Daemon::handle`], carry out every effect that it writes, and call it with [`Event::Tick`] when the
+/// instant of [`Daemon::next_wakeup`] has passed. Nothing else changes the daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    state: State,
+}
+
+/// A checkpoint that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It is no checkpoint of this version.
+    #[error("the checkpoint cannot be read by this version: {0}")]
+    Format(#[from] serde_json::Error),
+    /// It contradicts itself.
+    #[error("the checkpoint contradicts itself: {0}")]
+    Broken(#[from] Broken),
+}
+
+impl Daemon {
+    /// Creates a daemon and starts it: the first effects are in `out`.
+    ///
+    /// # Errors
+    /// If a setting is out of bounds.
+    pub fn new(cfg: Config, seed: Seed, now: Now, out: &mut Effects) -> Result<Self, ConfigError> {
+        cfg.check()?;
+        let claims = Claims::new(&cfg);
+        let env = Env { ops: Ops::default(), timers: Timers::default(), rng: Rng::new(seed) };
+        let mut state = State {
+            cfg,
+            now,
+            backward: 0,
+            env,
+            runtimes: Runtimes::default(),
+            claims,
+            beats: Beats::default(),
+            link: Link::default(),
+            tasks: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            by_runtime: BTreeSet::new(),
+            roots: EnvRoots::default(),
+            late: Late::default(),
+            shutdown: Shutdown::default(),
+            dialled: false,
+            exited: false,
+            strays_told: 0,
+        };
+        let State { cfg, env, runtimes, .. } = &mut state;
+        runtimes.start(&mut Cx { now, cfg, env, out });
+        Ok(Self { state })
+    }
+
+    /// Takes one event and writes what is to be done about it, after what is in `out` already.
+    ///
+    /// Total: any event at any time; it never blocks, fails or panics. An event that fits nothing is counted and ignored. Deadlines that have
+    /// passed are acted upon after the event, so that an answer which comes at its deadline wins.
+    pub fn handle(&mut self, now: Now, event: &Event, out: &mut Effects) {
+        self.state.clamp(now);
+        self.state.route(event, out);
+        for _ in 0..TIMERS_PER_STEP {
+            let Some(timer) = self.state.env.timers.pop_due(self.state.now.mono) else { break };
+            self.state.due(&timer, out);
+        }
+        self.state.finish_step(out);
+        #[cfg(debug_assertions)]
+        if self.state.tasks.len() < 64
+            && let Err(broken) = self.state.self_check()
+        {
+            panic!("{broken}");
+        }
+    }
+
+    /// When the daemon wants to be called again although nothing happened, and why.
+    pub fn next_wakeup(&self) -> Option<(Instant, TimerKey)> {
+        self.state.env.timers.next().map(|(at, key)| (at, key.clone()))
+    }
+
+    /// What a person or an observer may see.
+    pub fn view(&self) -> View<'_> {
+        View::of(&self.state)
+    }
+
+    /// A hash of the whole state, the same on every machine and in every build: equal for equal histories.
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        self.state.hash(&mut digest);
+        digest.finish()
+    }
+
+    /// The whole state as text, for [`Daemon::restore`].
+    ///
+    /// # Errors
+    /// If serialisation fails, which no state is known to make it do.
+    pub fn checkpoint(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&self.state)
+    }
+
+    /// A daemon as it was at a checkpoint: it does from there what the other did.
+    ///
+    /// # Errors
+    /// If the text is no checkpoint of this version, or contradicts itself.
+    pub fn restore(checkpoint: &str) -> Result<Self, RestoreError> {
+        let state: State = serde_json::from_str(checkpoint)?;
+        state.self_check()?;
+        Ok(Self { state })
+    }
+
+    /// Checks that every token is where it belongs. O(state).
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn self_check(&self) -> Result<(), Broken> {
+        self.state.self_check()
+    }
+}
+
+impl State {
+    /// The core's time never goes back; a clock that does is counted.
+    fn clamp(&mut self, now: Now) {
+        if now.mono < self.now.mono {
+            self.backward += 1;
+        } else {
+            self.now.mono = now.mono;
+        }
+        self.now.wall = now.wall;
+    }
+}

@@ -1,0 +1,351 @@
+//! Who reacts to what, and in which order: the only place where machines meet.
+
+use super::State;
+use crate::claim::Catch;
+use crate::effect::{Effect, Effects, ExitCause, ExitReport, Fact};
+use crate::env::Cx;
+use crate::error::{ApiError, Refusal};
+use crate::event::{ApiReply, Event, Offer, RunEvent, WsEvent};
+use crate::id::{ConnGen, OpId, RuntimeId};
+use crate::link::Up;
+use crate::op::ApiOp;
+use crate::reason::FailReason;
+use crate::runtimes::Change;
+use crate::task::Task;
+use crate::timer::TimerKey;
+
+/// Splits the state into a step's context and the machines that are named.
+macro_rules! split {
+    ($state:ident, $out:ident => $cx:ident $(, $field:ident)*) => {
+        let State { now, cfg, env, $($field,)* .. } = $state;
+        #[allow(unused_mut, reason = "not every arm changes the context")]
+        let mut $cx = Cx { now: *now, cfg, env, out: $out };
+    };
+}
+pub(super) use split;
+
+impl State {
+    pub(super) fn route(&mut self, event: &Event, out: &mut Effects) {
+        match event {
+            Event::Tick => {}
+            Event::Api { op, r } => self.api_ended(*op, r, out),
+            Event::Fs { op, r } => {
+                split!(self, out => cx, tasks, roots);
+                let Some((claim, kind)) = cx.env.ops.close_fs(*op) else { return };
+                if let Some(task) = tasks.get_mut(&claim) {
+                    task.fs_ended(&mut cx, roots, *op, kind, r.clone());
+                }
+                self.reap(claim, out);
+            }
+            Event::Run { op, run } => self.run(*op, run, out),
+            Event::Ws { conn, ws } => self.ws(*conn, ws, out),
+            Event::Stop => self.stop(out),
+        }
+    }
+
+    fn run(&mut self, op: OpId, run: &RunEvent, out: &mut Effects) {
+        split!(self, out => cx, tasks);
+        if let RunEvent::Ended { outcome } = run {
+            let Some(claim) = cx.env.ops.close_run(op) else { return };
+            if let Some(task) = tasks.get_mut(&claim) {
+                task.run_ended(&mut cx, op, *outcome);
+            }
+            self.reap(claim, out);
+        } else if let Some(task) = cx.env.ops.run(op).and_then(|claim| tasks.get_mut(&claim)) {
+            task.run_event(&mut cx, op, run);
+        }
+    }
+
+    fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
+        split!(self, out => cx, runtimes, claims, beats, tasks, late);
+        let Some(kind) = cx.env.ops.close_api(op) else { return };
+        cx.disarm(&TimerKey::Op(op));
+        match kind {
+            ApiOp::Renew => {
+                if r.as_ref().err().copied().and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
+                    cx.fact(Fact::Unauthorized);
+                }
+            }
+            ApiOp::Workspaces => {
+                let refused = r.as_ref().err().copied().and_then(ApiError::refusal);
+                let first = !runtimes.has_list();
+                let changes = runtimes.listed(&mut cx, r.clone());
+                if first && refused == Some(Refusal::Unauthorized) {
+                    self.exit(ExitCause::Unauthorized, out);
+                    return;
+                }
+                self.changed(changes, out);
+            }
+            ApiOp::Register(workspace) => {
+                let changes = runtimes.registered(&mut cx, &workspace, r.clone());
+                self.changed(changes, out);
+            }
+            ApiOp::Orphans(runtime) => {
+                let gone =
+                    r.as_ref().err().copied().and_then(ApiError::refusal) == Some(Refusal::RuntimeGone);
+                let changes = if gone {
+                    runtimes.gone(&mut cx, &runtime)
+                } else {
+                    runtimes.orphans_done(&mut cx, &runtime)
+                };
+                self.changed(changes, out);
+            }
+            ApiOp::Deregister { last } => {
+                if last {
+                    self.shutdown.deregistering = false;
+                }
+            }
+            ApiOp::Beat(runtime) => {
+                let ok = r.is_ok();
+                if beats.beaten(&mut cx, &runtime, op, r.clone()) {
+                    self.gone(&runtime, out);
+                } else if ok {
+                    late.nudge(&mut cx);
+                }
+            }
+            ApiOp::Claim { hold, pass, scope } => {
+                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone());
+                self.caught(catch, out);
+            }
+            ApiOp::ClaimOne { slot, pass, runtime, provider } => {
+                let catch = claims.one_ended(&mut cx, op, (slot, pass, runtime, provider), r.clone());
+                self.caught(catch, out);
+            }
+            ApiOp::Task(claim, kind) => {
+                if let Some(task) = tasks.get_mut(&claim) {
+                    task.api_ended(&mut cx, op, kind, r.clone());
+                }
+                self.reap(claim, out);
+            }
+            ApiOp::Late => {
+                if let Some(task) = late.replied(&mut cx, op, r.clone())
+                    && !tasks.values().any(|live| *live.id() == task)
+                {
+                    self.by_id.remove(&task);
+                }
+            }
+        }
+    }
+
+    /// Tasks came, or none: each gets a slot, is failed back, or is known already; slots that are left go back.
+    fn caught(&mut self, catch: Catch, out: &mut Effects) {
+        let Catch { offers, permits, gone, unauthorized } = catch;
+        let mut permits = permits.into_iter();
+        for offer in offers {
+            let permit = permits.next();
+            if let Some(unused) = self.take(offer, permit, out) {
+                self.claims.release(unused);
+            }
+        }
+        for unused in permits {
+            self.claims.release(unused);
+        }
+        if unauthorized {
+            out.push(Effect::Fact { fact: Fact::Unauthorized });
+        }
+        if let Some(runtime) = gone {
+            self.gone(&runtime, out);
+        }
+    }
+
+    /// Takes one task. Returns the slot if it needs none.
+    fn take(
+        &mut self,
+        offer: Offer,
+        permit: Option<crate::token::SlotPermit>,
+        out: &mut Effects,
+    ) -> Option<crate::token::SlotPermit> {
+        let serving = self.shutdown.is_serving();
+        split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
+        if by_id.contains_key(&offer.task) || late.has(&offer.task) || tasks.contains_key(&offer.claim) {
+            // The lease may have run out: the run that is here says that it is still at it.
+            if let Some(task) = by_id.get(&offer.task).and_then(|claim| tasks.get_mut(claim)) {
+                task.look(&mut cx);
+            }
+            cx.fact(Fact::Duplicate { task: offer.task });
+            cx.emit(Effect::Forget { claim: offer.claim });
+            return permit;
+        }
+        let provider = runtimes.provider(&offer.runtime).cloned();
+        let (claim, id, runtime) = (offer.claim, offer.task.clone(), offer.runtime.clone());
+        let (task, unused) = match (offer.fault, provider, permit) {
+            (None, Some(provider), Some(slot)) if serving => {
+                claims.occupy(&provider);
+                (Task::admit(&mut cx, offer, provider, slot, roots), None)
+            }
+            (fault, _, permit) => {
+                let reason = fault.unwrap_or(FailReason::RuntimeOffline);
+                (Task::hand_back(&mut cx, offer, reason), permit)
+            }
+        };
+        by_id.insert(id, claim);
+        by_runtime.insert((runtime, claim));
+        tasks.insert(claim, task);
+        unused
+    }
+
+    /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot.
+    pub(super) fn reap(&mut self, claim: crate::event::ClaimKey, out: &mut Effects) {
+        if !self.tasks.get(&claim).is_some_and(Task::is_over) {
+            return;
+        }
+        split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
+        let Some(task) = tasks.remove(&claim) else { return };
+        let slot = task.slot();
+        let remains = task.remains(&mut cx);
+        by_runtime.remove(&(remains.runtime.clone(), claim));
+        if let Some(entry) = remains.late {
+            late.add(&mut cx, entry);
+        } else {
+            by_id.remove(&remains.id);
+            cx.emit(Effect::Forget { claim: remains.claim });
+        }
+        roots.forget_waiter(claim);
+        for mark in remains.marks {
+            roots.release(mark);
+        }
+        if let (Some(permit), Some(provider)) = (remains.slot, &remains.provider) {
+            claims.task_ended(&mut cx, runtimes, permit, &remains.runtime, provider);
+        }
+        cx.fact(Fact::Released { claim, slot });
+    }
+
+    fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime);
+        if !link.is_current(conn) {
+            cx.env.ops.stray();
+            return;
+        }
+        match event {
+            WsEvent::Up => {
+                if let Up::Yes { reconcile } = link.up(&mut cx, runtimes.generation()) {
+                    claims.link_up(&mut cx);
+                    beats.link_up(&mut cx, conn);
+                    if reconcile {
+                        runtimes.sync(&mut cx);
+                        for task in tasks.values_mut() {
+                            task.look(&mut cx);
+                        }
+                    }
+                }
+            }
+            WsEvent::Down => {
+                beats.link_down();
+                link.down(&mut cx);
+            }
+            WsEvent::TaskAvailable { runtime, task } => {
+                claims.wake(&mut cx, runtime.as_ref());
+                if task.is_none() {
+                    // A task of the runtime ended on the server: perhaps one that runs here.
+                    let here: Vec<_> = match runtime {
+                        Some(runtime) => by_runtime
+                            .range((runtime.clone(), crate::event::ClaimKey(0))..)
+                            .take_while(|(of, _)| of == runtime)
+                            .map(|(_, claim)| *claim)
+                            .collect(),
+                        None => tasks.keys().copied().collect(),
+                    };
+                    for claim in here {
+                        if let Some(task) = tasks.get_mut(&claim) {
+                            task.look(&mut cx);
+                        }
+                    }
+                }
+            }
+            WsEvent::Ack { runtime, gone: false } => beats.acked(&cx, runtime),
+            WsEvent::Ack { runtime, gone: true } => self.gone(runtime, out),
+            WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
+            WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
+        }
+    }
+
+    fn gone(&mut self, runtime: &RuntimeId, out: &mut Effects) {
+        split!(self, out => cx, runtimes);
+        let changes = runtimes.gone(&mut cx, runtime);
+        self.changed(changes, out);
+    }
+
+    /// The set of runtimes changed: a runtime leaves the set before its heartbeat ends, and joins it before it begins.
+    fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
+        split!(self, out => cx, runtimes, claims, beats, link);
+        for change in changes {
+            match change {
+                Change::Added(runtime) => beats.add(&mut cx, &runtime),
+                Change::Claimable(runtime) => claims.runtime_ready(&mut cx, &runtime),
+                Change::Removed(runtime) => {
+                    claims.runtime_removed(&mut cx, &runtime);
+                    beats.remove(&mut cx, &runtime);
+                }
+            }
+        }
+        let set = runtimes.generation();
+        if link.set_changed(&mut cx, set) {
+            beats.link_down();
+        }
+        if runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
+            self.dialled = true;
+            link.dial(&mut cx, set);
+        }
+    }
+
+    /// A deadline passed.
+    pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
+        match timer {
+            TimerKey::Stop => self.stop_due(out),
+            TimerKey::Op(op) => {
+                if cx.env.ops.is_open(*op) {
+                    cx.emit(Effect::Cancel { op: *op });
+                }
+            }
+            TimerKey::Prepare(claim)
+            | TimerKey::Lease(claim)
+            | TimerKey::StartRetry(claim)
+            | TimerKey::Watch(claim)
+            | TimerKey::Flush(claim)
+            | TimerKey::UsageRetry(claim)
+            | TimerKey::PinRetry(claim)
+            | TimerKey::Drain(claim)
+            | TimerKey::RunEnd(claim)
+            | TimerKey::ReportRetry(claim) => {
+                if let Some(task) = tasks.get_mut(claim) {
+                    task.due(&mut cx, timer);
+                }
+                self.reap(*claim, out);
+            }
+            TimerKey::Late => late.send(&mut cx),
+            TimerKey::Poll => claims.poll_due(),
+            TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
+            TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
+            TimerKey::Link => {
+                let set = runtimes.generation();
+                link.dial(&mut cx, set);
+            }
+            TimerKey::Sync => runtimes.sync(&mut cx),
+            TimerKey::Register(workspace) => runtimes.register(&mut cx, workspace),
+            TimerKey::Renew => runtimes.renew(&mut cx),
+        }
+    }
+
+    /// What follows from the state alone: freed slots are used, a stop goes on, strays are told.
+    pub(super) fn finish_step(&mut self, out: &mut Effects) {
+        self.stop_on(out);
+        split!(self, out => cx, runtimes, claims);
+        claims.feed(&mut cx, runtimes);
+        let total = cx.env.ops.strays();
+        if total > self.strays_told {
+            self.strays_told = total;
+            out.push(Effect::Fact { fact: Fact::Stray { total } });
+        }
+    }
+
+    pub(super) fn exit(&mut self, cause: ExitCause, out: &mut Effects) {
+        if self.exited {
+            return;
+        }
+        self.exited = true;
+        let abandoned = self.tasks.values().map(|task| task.id().clone());
+        let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
+        out.push(Effect::Exit { report: ExitReport { cause, abandoned } });
+    }
+}

@@ -1,0 +1,612 @@
+//! What the core wants done: its outputs. An effect with an `op` is a request and gets exactly one completion; the
+//! others are fire-and-forget by their type.
+//!
+//! A request that a rule guards has private fields, and only the machine that holds the proof can make one.
+
+use crate::event::ClaimKey;
+use crate::id::{ConnGen, EnvRoot, Generation, OpId, Provider, RuntimeId, SlotIndex, TaskId, WorkspaceId};
+use crate::reason::FailReason;
+use crate::time::Instant;
+use crate::token::{LeaseStopped, Prepared, SlotPermit};
+use serde::{Deserialize, Serialize};
+
+/// One thing to do. Start it and do not wait for it; effects of one step are in causal order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fx", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effect {
+    /// Ask the server. Ends with `Event::Api`.
+    Api {
+        /// Names it.
+        op: OpId,
+        /// What to ask.
+        call: ApiCall,
+        /// The core cancels it then; the adapter's own limit is a back-stop behind it.
+        deadline: Instant,
+    },
+    /// Work on the disk. Ends with `Event::Fs`.
+    Fs {
+        /// Names it.
+        op: OpId,
+        /// What to do.
+        call: FsCall,
+    },
+    /// Run an agent. Ends with `RunEvent::Ended`.
+    Run {
+        /// Names it.
+        op: OpId,
+        /// What to run.
+        call: LaunchCall,
+    },
+    /// Tell a run to end. Fire-and-forget: what comes of it is the run's own `Ended`.
+    Kill {
+        /// The run.
+        op: OpId,
+        /// How.
+        step: KillStep,
+    },
+    /// End a request early. It still gets its one completion.
+    Cancel {
+        /// Which one.
+        op: OpId,
+    },
+    /// Do something with the control connection. Fire-and-forget.
+    Ws {
+        /// Which life of it.
+        conn: ConnGen,
+        /// What.
+        cmd: WsCmd,
+    },
+    /// Tell the server how far a task is, once; nobody minds if it is lost. Fire-and-forget.
+    Progress {
+        /// Which task.
+        claim: ClaimKey,
+        /// 1 when the agent is launched, 2 when it has ended; of 2.
+        step: u8,
+    },
+    /// The set of runtimes changed. Fire-and-forget: the adapter keeps the set for `Connect` and `Claim`.
+    Runtime {
+        /// The set's state from now on.
+        set: Generation,
+        /// Which runtime.
+        runtime: RuntimeId,
+        /// What happened to it.
+        change: RuntimeChange,
+    },
+    /// Nothing more will be asked about this claim: what is kept for it can go. Fire-and-forget.
+    Forget {
+        /// Which claim.
+        claim: ClaimKey,
+    },
+    /// Connections that idle in the pool are suspect: drop them. Fire-and-forget.
+    DropIdleConnections,
+    /// Something that a person or an observer may want to know. Never acted upon.
+    Fact {
+        /// What.
+        fact: Fact,
+    },
+    /// End the process. The last effect.
+    Exit {
+        /// Why, and what was left.
+        report: ExitReport,
+    },
+}
+
+/// What happens to a runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RuntimeChange {
+    /// It is in the set.
+    Added {
+        /// Its workspace.
+        workspace: WorkspaceId,
+        /// Its agent CLI family.
+        provider: Provider,
+    },
+    /// Its tasks may be asked for.
+    Claimable,
+    /// It is not in the set any more.
+    Removed,
+}
+
+/// A request to the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ApiCall {
+    /// Keep the credential alive.
+    Renew,
+    /// The workspaces to serve.
+    Workspaces,
+    /// Name this machine's agents in a workspace.
+    Register {
+        /// Which one.
+        workspace: WorkspaceId,
+    },
+    /// Fail what an earlier process of this daemon left behind.
+    RecoverOrphans {
+        /// Of this runtime.
+        runtime: RuntimeId,
+    },
+    /// Take runtimes off line.
+    Deregister {
+        /// These.
+        runtimes: Vec<RuntimeId>,
+    },
+    /// Say that a runtime lives.
+    Beat {
+        /// Which one.
+        runtime: RuntimeId,
+    },
+    /// Ask for tasks of many runtimes.
+    Claim(ClaimCall),
+    /// Ask for a task of one runtime.
+    ClaimOne(ClaimOneCall),
+    /// Keep a claim that is being prepared.
+    Lease {
+        /// Which claim.
+        claim: ClaimKey,
+    },
+    /// Say that a task runs.
+    Start(StartCall),
+    /// State of a task.
+    Status {
+        /// Which claim.
+        claim: ClaimKey,
+    },
+    /// Send the messages that come after the last acknowledged one.
+    Messages {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Above this number.
+        after: u32,
+        /// Up to this number.
+        upto: u32,
+    },
+    /// Which messages the server has.
+    MessagesKnown {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Above this number.
+        after: u32,
+    },
+    /// Send the tokens that were used: totals.
+    Usage {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// Say which session and directory a later run can go on with.
+    Pin {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// Report success.
+    Complete {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// Report failure.
+    Fail {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Why.
+        reason: FailReason,
+    },
+    /// Confirm that a cancelled task has stopped.
+    CancelAck {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+}
+
+/// Which runtimes a claim is for. The adapter keeps the set itself, by generation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "scope", rename_all = "snake_case")]
+pub enum ClaimScope {
+    /// All that may be claimed for.
+    All,
+    /// Those of one provider.
+    Only {
+        /// This one.
+        provider: Provider,
+    },
+    /// Those of all other providers.
+    AllBut {
+        /// Not these.
+        providers: Vec<Provider>,
+    },
+    /// These, because they were named.
+    Named {
+        /// In order.
+        runtimes: Vec<RuntimeId>,
+    },
+}
+
+/// A claim for many runtimes. Made only by who holds the slots for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimCall {
+    set: Generation,
+    scope: ClaimScope,
+    max: u16,
+}
+
+impl ClaimCall {
+    pub(crate) fn new(set: Generation, scope: ClaimScope, hold: &[SlotPermit]) -> Self {
+        Self { set, scope, max: u16::try_from(hold.len()).unwrap_or(u16::MAX) }
+    }
+
+    /// The state of the runtime set that it is about.
+    pub const fn set(&self) -> Generation {
+        self.set
+    }
+
+    /// Which runtimes of the set.
+    pub const fn scope(&self) -> &ClaimScope {
+        &self.scope
+    }
+
+    /// How many tasks at most: as many as slots are held, at least 1.
+    pub const fn max(&self) -> u16 {
+        self.max
+    }
+}
+
+/// A claim for one runtime. Made only by who holds a slot for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimOneCall {
+    runtime: RuntimeId,
+}
+
+impl ClaimOneCall {
+    pub(crate) fn new(runtime: RuntimeId, _slot: &SlotPermit) -> Self {
+        Self { runtime }
+    }
+
+    /// The runtime.
+    pub const fn runtime(&self) -> &RuntimeId {
+        &self.runtime
+    }
+}
+
+/// The one `/start` of a claim. Made only from a prepared directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartCall {
+    claim: ClaimKey,
+}
+
+impl StartCall {
+    pub(crate) fn new(claim: ClaimKey, _proof: &Prepared) -> Self {
+        Self { claim }
+    }
+
+    /// The claim.
+    pub const fn claim(&self) -> ClaimKey {
+        self.claim
+    }
+}
+
+/// Work on the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FsCall {
+    /// Lock and prepare the task's directory, and make its private temp dir. Whatever does the work must be gone when
+    /// this ends, also when it was cancelled.
+    Prepare {
+        /// For this claim.
+        claim: ClaimKey,
+        /// The directory that is marked for it.
+        root: EnvRoot,
+        /// Its number for the agent.
+        slot: SlotIndex,
+    },
+    /// After the run: remove the temp dir and what was put beside the user's files.
+    Unwind {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// After the report: write what the collector needs, give the locks back.
+    Seal {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Whether the collector's record is due: only after a report of a run that came to an end.
+        record: bool,
+    },
+}
+
+/// The launch of an agent. Made only from a prepared directory and a stopped lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchCall {
+    claim: ClaimKey,
+    slot: SlotIndex,
+    fresh: bool,
+}
+
+impl LaunchCall {
+    pub(crate) fn new(claim: ClaimKey, slot: SlotIndex, fresh: bool, _: &Prepared, _: &LeaseStopped) -> Self {
+        Self { claim, slot, fresh }
+    }
+
+    /// The claim.
+    pub const fn claim(&self) -> ClaimKey {
+        self.claim
+    }
+
+    /// The slot.
+    pub const fn slot(&self) -> SlotIndex {
+        self.slot
+    }
+
+    /// Whether the session to resume turned out dead and the agent starts without it.
+    pub const fn fresh(&self) -> bool {
+        self.fresh
+    }
+}
+
+/// How a run is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KillStep {
+    /// No more input will come.
+    CloseInput,
+    /// The polite signal, then after a time the other one, until no process is left.
+    End {
+        /// Milliseconds between them.
+        grace_ms: u32,
+    },
+    /// At once, every process.
+    Kill,
+}
+
+/// What to do with the control connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WsCmd {
+    /// Dial, naming the runtimes of this state of the set.
+    Connect {
+        /// The state.
+        set: Generation,
+    },
+    /// Send a heartbeat.
+    Beat {
+        /// Of this runtime.
+        runtime: RuntimeId,
+    },
+    /// Close it, without a word.
+    Close,
+}
+
+/// Something to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fact {
+    /// The first workspace list is in and every workspace of it was tried.
+    Ready,
+    /// A task was taken.
+    Admitted {
+        /// This claim.
+        claim: ClaimKey,
+        /// The task.
+        task: TaskId,
+        /// Its runtime.
+        runtime: RuntimeId,
+        /// Its slot.
+        slot: SlotIndex,
+    },
+    /// A task that is already here was offered again, and ignored.
+    Duplicate {
+        /// The task.
+        task: TaskId,
+    },
+    /// A task is failed back without a run.
+    HandedBack {
+        /// This claim.
+        claim: ClaimKey,
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: FailReason,
+    },
+    /// Claimed tasks could not even be named to the server.
+    Unusable {
+        /// How many.
+        count: u16,
+    },
+    /// A task entered a phase.
+    Phase {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Which one.
+        phase: PhaseName,
+    },
+    /// A task must end before its time.
+    Ending {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Why.
+        why: EndReason,
+    },
+    /// A terminal report was taken.
+    Reported {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Which one.
+        report: ReportKind,
+        /// How many tries it took.
+        tries: u32,
+    },
+    /// A terminal report goes on being tried in the background; its slot and directory are free.
+    ReportLate {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// The server will not take the terminal report, ever.
+    ReportRefused {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The server will not take some messages, ever; they are skipped.
+    MessagesRefused {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Up to this number.
+        upto: u32,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The tokens that were used could not be reported.
+    UsageLost {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// A task is over, and its slot is free.
+    Released {
+        /// This claim.
+        claim: ClaimKey,
+        /// Its slot, if it had one.
+        slot: Option<SlotIndex>,
+    },
+    /// The server refuses the credential.
+    Unauthorized,
+    /// The server has no such runtime any more; it is registered again.
+    RuntimeGone {
+        /// Which one.
+        runtime: RuntimeId,
+    },
+    /// The server has no batch claim; each runtime asks for itself.
+    PerRuntimeClaims,
+    /// The daemon is ending.
+    Stopping {
+        /// What it waits for.
+        phase: StopPhase,
+    },
+    /// An event did not fit: its request is closed, unknown or of another kind.
+    Stray {
+        /// How many there were.
+        total: u64,
+    },
+}
+
+/// Phases of a task, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PhaseName {
+    /// Waits for the collector to let its directory go.
+    AwaitingRoot,
+    /// Its directory is made.
+    Preparing,
+    /// `/start` is on its way.
+    Starting,
+    /// The agent runs.
+    Running,
+    /// The agent has ended; the rest of its output is sent.
+    Settling,
+    /// The terminal report is on its way.
+    Reporting,
+    /// The directory is closed.
+    Sealing,
+}
+
+/// Why a task ends before its time; a later one outranks an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The daemon stops.
+    Stop,
+    /// Preparation took too long.
+    PrepareTimeout,
+    /// The server has ended or forgotten the task.
+    Server,
+}
+
+/// The kinds of terminal report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ReportKind {
+    /// The agent did it.
+    Complete,
+    /// It was not done.
+    Fail {
+        /// Why.
+        reason: FailReason,
+    },
+    /// It was cancelled, and has stopped.
+    CancelAck,
+}
+
+/// What a stop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopPhase {
+    /// Nothing: the daemon serves.
+    Serving,
+    /// Claims that are on their way.
+    Claims,
+    /// Tasks and their reports.
+    Tasks,
+    /// The deregistration.
+    Deregistering,
+    /// Nothing any more.
+    Exited,
+}
+
+/// How the daemon ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitReport {
+    /// Why.
+    pub cause: ExitCause,
+    /// Tasks whose end was not reported.
+    pub abandoned: Vec<TaskId>,
+}
+
+/// Why the daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExitCause {
+    /// It was asked to.
+    Stopped,
+    /// The server refused the credential at the start.
+    Unauthorized,
+}
+
+/// The buffer that a step writes its effects to. The caller owns it and reuses it.
+#[derive(Debug, Default)]
+pub struct Effects {
+    buf: Vec<Effect>,
+}
+
+impl Effects {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.buf.push(effect);
+    }
+
+    /// What is in it, in order.
+    pub fn as_slice(&self) -> &[Effect] {
+        &self.buf
+    }
+
+    /// Takes everything out, in order.
+    pub fn drain(&mut self) -> impl Iterator<Item = Effect> + '_ {
+        self.buf.drain(..)
+    }
+
+    /// Throws everything away.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+    }
+}

@@ -1,0 +1,173 @@
+//! The late outbox: what could not be delivered while its task held a slot and a directory, and is tried until it is. One request
+//! at a time; an entry that fails goes to the back.
+
+use crate::backoff::Failures;
+use crate::effect::{ApiCall, Effect, Fact, ReportKind};
+use crate::env::Cx;
+use crate::error::{ApiError, Refusal};
+use crate::event::{ApiReply, ClaimKey};
+use crate::id::{OpId, TaskId};
+use crate::op::ApiOp;
+use crate::task::report;
+use crate::timer::TimerKey;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What one task still has to deliver.
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) claim: ClaimKey,
+    pub(crate) task: TaskId,
+    pub(crate) report: Option<ReportKind>,
+    /// Messages up to this number are taken.
+    pub(crate) sent: u32,
+    pub(crate) have: u32,
+    /// The fate of a post is not known.
+    pub(crate) ask: bool,
+    pub(crate) tries: u32,
+}
+
+impl Entry {
+    fn is_done(&self) -> bool {
+        self.report.is_none() && self.sent >= self.have
+    }
+}
+
+/// All of it.
+#[derive(Debug, Default, Hash, Serialize, Deserialize)]
+pub(crate) struct Late {
+    queue: VecDeque<Entry>,
+    op: Option<(OpId, Sending)>,
+    failures: Failures,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Sending {
+    Report(ReportKind),
+    Messages { upto: u32 },
+    Known,
+}
+
+impl Late {
+    pub(crate) fn add(&mut self, cx: &mut Cx<'_>, entry: Entry) {
+        if entry.report.is_some() {
+            cx.fact(Fact::ReportLate { claim: entry.claim });
+        }
+        self.queue.push_back(entry);
+        if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
+            let base = cx.timing().late_backoff.base;
+            cx.arm(TimerKey::Late, base);
+        }
+    }
+
+    pub(crate) fn has(&self, task: &TaskId) -> bool {
+        self.queue.iter().any(|entry| entry.task == *task)
+    }
+
+    pub(crate) fn unreported(&self) -> impl Iterator<Item = &TaskId> {
+        self.queue.iter().filter(|entry| entry.report.is_some()).map(|entry| &entry.task)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The server answers again: no need to wait out the backoff.
+    pub(crate) fn nudge(&mut self, cx: &mut Cx<'_>) {
+        if self.op.is_none() && !self.queue.is_empty() {
+            self.failures.reset();
+            self.send(cx);
+        }
+    }
+
+    /// Sends the next thing of the first entry: the report first, as it is what people wait for.
+    pub(crate) fn send(&mut self, cx: &mut Cx<'_>) {
+        if self.op.is_some() {
+            return;
+        }
+        cx.disarm(&TimerKey::Late);
+        let Some(entry) = self.queue.front_mut() else { return };
+        entry.tries += 1;
+        let claim = entry.claim;
+        let (sending, call) = match entry.report {
+            Some(kind) => (Sending::Report(kind), report::call(kind, claim)),
+            None if entry.ask => (Sending::Known, ApiCall::MessagesKnown { claim, after: entry.sent }),
+            None => {
+                let upto = entry.have;
+                (Sending::Messages { upto }, ApiCall::Messages { claim, after: entry.sent, upto })
+            }
+        };
+        let within = cx.timing().request;
+        self.op = Some((cx.api(ApiOp::Late, call, within), sending));
+    }
+
+    /// It ended. Returns the task that has nothing left to deliver.
+    pub(crate) fn replied(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: OpId,
+        result: Result<ApiReply, ApiError>,
+    ) -> Option<TaskId> {
+        let (open, sending) = self.op?;
+        if open != op {
+            return None;
+        }
+        self.op = None;
+        let entry = self.queue.front_mut()?;
+        let passing = result.as_ref().err().is_some_and(|error| error.is_passing());
+        if passing {
+            if matches!((sending, &result), (Sending::Messages { .. }, Err(ApiError::Unknown))) {
+                entry.ask = true;
+            }
+            let shape = cx.cfg.timers.late_backoff;
+            let wait = self.failures.next_wait(shape, &mut cx.env.rng);
+            cx.arm(TimerKey::Late, wait);
+            self.queue.rotate_left(1);
+            return None;
+        }
+        self.failures.reset();
+        settle(cx, entry, sending, result);
+        let mut done = None;
+        if entry.is_done()
+            && let Some(entry) = self.queue.pop_front()
+        {
+            cx.emit(Effect::Forget { claim: entry.claim });
+            done = Some(entry.task);
+        }
+        self.send(cx);
+        done
+    }
+}
+
+/// Books an answer that is final.
+fn settle(cx: &mut Cx<'_>, entry: &mut Entry, sending: Sending, result: Result<ApiReply, ApiError>) {
+    let claim = entry.claim;
+    match (sending, result) {
+        (Sending::Report(report), Ok(_)) => {
+            cx.fact(Fact::Reported { claim, report, tries: entry.tries });
+            entry.report = None;
+        }
+        (Sending::Report(kind), Err(error)) => {
+            let status = if let ApiError::Refused { status, .. } = error { status } else { 0 };
+            cx.fact(Fact::ReportRefused { claim, status });
+            entry.report = report::after_refusal(kind, error);
+            if error.refusal() == Some(Refusal::TaskGone) {
+                entry.sent = entry.have;
+            }
+        }
+        (Sending::Messages { upto }, Ok(ApiReply::Known { upto: part })) => {
+            entry.sent = entry.sent.max(part.min(upto));
+        }
+        (Sending::Messages { upto }, Ok(_)) => entry.sent = upto,
+        (Sending::Messages { upto }, Err(error)) => {
+            let status = if let ApiError::Refused { status, .. } = error { status } else { 0 };
+            cx.fact(Fact::MessagesRefused { claim, upto, status });
+            entry.sent = upto;
+        }
+        (Sending::Known, Ok(ApiReply::Known { upto })) => {
+            entry.ask = false;
+            entry.sent = upto.clamp(entry.sent, entry.have);
+        }
+        (Sending::Known, _) => entry.ask = false,
+    }
+}

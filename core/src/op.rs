@@ -1,0 +1,158 @@
+//! Requests that are on their way: a table from their number to what they are for, with the tokens that they hold.
+//!
+//! A request is closed exactly once, by a completion of its own domain. Anything else is a stray, and is counted.
+
+use crate::effect::ClaimScope;
+use crate::event::ClaimKey;
+use crate::id::{OpId, Provider, RuntimeId, WorkspaceId};
+use crate::token::{ClaimPass, SlotPermit};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Requests to the server.
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ApiOp {
+    Renew,
+    Workspaces,
+    Register(WorkspaceId),
+    Orphans(RuntimeId),
+    Deregister { last: bool },
+    Beat(RuntimeId),
+    Claim { hold: Vec<SlotPermit>, pass: ClaimPass, scope: ClaimScope },
+    ClaimOne { slot: SlotPermit, pass: ClaimPass, runtime: RuntimeId, provider: Provider },
+    Task(ClaimKey, TaskOp),
+    Late,
+}
+
+/// Requests about one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TaskOp {
+    Lease,
+    Start,
+    /// What became of a `/start` whose fate is not known.
+    StartStatus,
+    Watch,
+    /// The last look before the report.
+    Check,
+    Messages {
+        upto: u32,
+    },
+    Known,
+    Usage,
+    Pin,
+    Report,
+}
+
+/// Work on the disk for one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FsOp {
+    Prepare,
+    Unwind,
+    Seal,
+}
+
+/// Everything that can be on its way.
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OpKind {
+    Api(ApiOp),
+    Fs(ClaimKey, FsOp),
+    Run(ClaimKey),
+}
+
+/// The table.
+#[derive(Debug, Default, Hash, Serialize, Deserialize)]
+pub(crate) struct Ops {
+    next: u64,
+    open: BTreeMap<OpId, OpKind>,
+    strays: u64,
+}
+
+impl Ops {
+    pub(crate) fn open(&mut self, kind: OpKind) -> OpId {
+        self.next += 1;
+        let op = OpId(self.next);
+        self.open.insert(op, kind);
+        op
+    }
+
+    pub(crate) fn is_open(&self, op: OpId) -> bool {
+        self.open.contains_key(&op)
+    }
+
+    pub(crate) fn close_api(&mut self, op: OpId) -> Option<ApiOp> {
+        self.close_if(op, |kind| matches!(kind, OpKind::Api(_))).and_then(|kind| match kind {
+            OpKind::Api(api) => Some(api),
+            OpKind::Fs(..) | OpKind::Run(_) => None,
+        })
+    }
+
+    pub(crate) fn close_fs(&mut self, op: OpId) -> Option<(ClaimKey, FsOp)> {
+        self.close_if(op, |kind| matches!(kind, OpKind::Fs(..))).and_then(|kind| match kind {
+            OpKind::Fs(claim, fs) => Some((claim, fs)),
+            OpKind::Api(_) | OpKind::Run(_) => None,
+        })
+    }
+
+    /// The task of a run that goes on.
+    pub(crate) fn run(&mut self, op: OpId) -> Option<ClaimKey> {
+        if let Some(OpKind::Run(claim)) = self.open.get(&op) {
+            Some(*claim)
+        } else {
+            self.strays += 1;
+            None
+        }
+    }
+
+    pub(crate) fn close_run(&mut self, op: OpId) -> Option<ClaimKey> {
+        self.close_if(op, |kind| matches!(kind, OpKind::Run(_))).and_then(|kind| match kind {
+            OpKind::Run(claim) => Some(claim),
+            OpKind::Api(_) | OpKind::Fs(..) => None,
+        })
+    }
+
+    fn close_if(&mut self, op: OpId, fits: impl Fn(&OpKind) -> bool) -> Option<OpKind> {
+        if self.open.get(&op).is_some_and(fits) {
+            return self.open.remove(&op);
+        }
+        self.strays += 1;
+        None
+    }
+
+    /// Counts an event that names something which is not there.
+    pub(crate) fn stray(&mut self) {
+        self.strays += 1;
+    }
+
+    pub(crate) const fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (OpId, &OpKind)> {
+        self.open.iter().map(|(op, kind)| (*op, kind))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inv_i4_an_op_is_closed_once_and_only_by_its_own_domain() {
+        let mut ops = Ops::default();
+        let run = ops.open(OpKind::Run(ClaimKey(1)));
+        assert!(ops.close_api(run).is_none(), "an answer of the server cannot close a run");
+        assert!(ops.close_fs(run).is_none());
+        assert!(ops.is_open(run));
+        assert_eq!(ops.close_run(run), Some(ClaimKey(1)));
+        assert_eq!(ops.close_run(run), None);
+        assert_eq!(ops.strays(), 3);
+    }
+}

@@ -1,0 +1,379 @@
+//! Which workspaces this daemon serves and which runtimes it has in them: the list, the registrations, and what is done when
+//! the server has forgotten one.
+
+use crate::backoff::{Backoff, Failures};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
+use crate::env::Cx;
+use crate::error::{ApiError, Refusal};
+use crate::event::{ApiReply, Registered};
+use crate::id::{Generation, OpId, Provider, RuntimeId, WorkspaceId};
+use crate::op::ApiOp;
+use crate::time::Instant;
+use crate::timer::TimerKey;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Jitter of the workspace list's period, in thousandths either way.
+const SYNC_JITTER_PERMILLE: u32 = 200;
+/// First wait after a registration that failed.
+const REGISTER_BACKOFF_BASE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Runtime {
+    workspace: WorkspaceId,
+    provider: Provider,
+    /// False until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks.
+    claimable: bool,
+}
+
+#[derive(Debug, Default, Hash, Serialize, Deserialize)]
+struct Workspace {
+    registering: Option<OpId>,
+    /// Another registration was wanted while one was on its way.
+    again: bool,
+    tried: bool,
+    failures: Failures,
+    last: Option<Instant>,
+}
+
+/// What other machines must know of a change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added(RuntimeId),
+    Claimable(RuntimeId),
+    Removed(RuntimeId),
+}
+
+/// The set.
+#[derive(Debug, Default, Hash, Serialize, Deserialize)]
+pub(crate) struct Runtimes {
+    generation: Generation,
+    runtimes: BTreeMap<RuntimeId, Runtime>,
+    claimable: BTreeMap<Provider, BTreeSet<RuntimeId>>,
+    workspaces: BTreeMap<WorkspaceId, Workspace>,
+    listing: Option<OpId>,
+    list_again: bool,
+    listed: bool,
+    legacy: bool,
+    failures: Failures,
+    ready: bool,
+    closed: bool,
+}
+
+impl Runtimes {
+    pub(crate) const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub(crate) fn provider(&self, runtime: &RuntimeId) -> Option<&Provider> {
+        self.runtimes.get(runtime).map(|r| &r.provider)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &RuntimeId> {
+        self.runtimes.keys()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.runtimes.len()
+    }
+
+    pub(crate) fn any_claimable(&self) -> bool {
+        !self.claimable.is_empty()
+    }
+
+    /// Whether tasks of this provider can be asked for.
+    pub(crate) fn hosts(&self, provider: &Provider) -> bool {
+        self.claimable.contains_key(provider)
+    }
+
+    pub(crate) fn hosts_other_than(&self, providers: &[Provider]) -> bool {
+        self.claimable.keys().any(|provider| !providers.contains(provider))
+    }
+
+    pub(crate) fn claimable(&self) -> impl Iterator<Item = &RuntimeId> {
+        self.claimable.values().flatten()
+    }
+
+    /// Whether the first list is in and every workspace of it was tried.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Whether a list was ever taken.
+    pub(crate) const fn has_list(&self) -> bool {
+        self.listed
+    }
+
+    pub(crate) fn start(&mut self, cx: &mut Cx<'_>) {
+        self.renew(cx);
+        self.sync(cx);
+    }
+
+    /// Keeps the credential alive; whatever comes of it, nothing waits for it.
+    pub(crate) fn renew(&mut self, cx: &mut Cx<'_>) {
+        if !self.closed {
+            let (within, every) = (cx.timing().list, cx.timing().renew);
+            cx.api(ApiOp::Renew, ApiCall::Renew, within);
+            cx.arm(TimerKey::Renew, every);
+        }
+    }
+
+    /// Asks for the workspace list now.
+    pub(crate) fn sync(&mut self, cx: &mut Cx<'_>) {
+        if self.closed {
+            return;
+        }
+        if self.listing.is_some() {
+            self.list_again = true;
+            return;
+        }
+        cx.disarm(&TimerKey::Sync);
+        let within = cx.timing().list;
+        self.listing = Some(cx.api(ApiOp::Workspaces, ApiCall::Workspaces, within));
+    }
+
+    /// The workspace list came, or did not.
+    pub(crate) fn listed(&mut self, cx: &mut Cx<'_>, result: Result<ApiReply, ApiError>) -> Vec<Change> {
+        self.listing = None;
+        let mut changes = Vec::new();
+        match result {
+            Ok(ApiReply::Workspaces { list, legacy }) => {
+                self.listed = true;
+                self.legacy = legacy;
+                self.failures.reset();
+                let list: BTreeSet<WorkspaceId> = list.into_iter().collect();
+                let lost: Vec<WorkspaceId> =
+                    self.workspaces.keys().filter(|ws| !list.contains(*ws)).cloned().collect();
+                for ws in lost {
+                    self.drop_workspace(cx, &ws, &mut changes);
+                }
+                for ws in list {
+                    if !self.workspaces.contains_key(&ws) {
+                        self.workspaces.insert(ws.clone(), Workspace::default());
+                        self.register(cx, &ws);
+                    }
+                }
+                let period = self.sync_period(cx);
+                let next = cx.env.rng.jitter(period, SYNC_JITTER_PERMILLE);
+                cx.arm(TimerKey::Sync, next);
+                self.note_ready(cx);
+            }
+            Ok(_) => self.list_failed(cx),
+            Err(error) => {
+                if error.refusal() == Some(Refusal::Unauthorized) {
+                    cx.fact(Fact::Unauthorized);
+                }
+                self.list_failed(cx);
+            }
+        }
+        if std::mem::take(&mut self.list_again) {
+            self.sync(cx);
+        }
+        changes
+    }
+
+    fn sync_period(&self, cx: &Cx<'_>) -> Duration {
+        let timing = &cx.cfg.timers;
+        if self.runtimes.is_empty() && self.workspaces.values().all(|ws| ws.registering.is_none()) {
+            timing.sync_bootstrap
+        } else if self.legacy {
+            timing.sync_legacy
+        } else {
+            timing.sync
+        }
+    }
+
+    fn list_failed(&mut self, cx: &mut Cx<'_>) {
+        let timing = &cx.cfg.timers;
+        let cap = if self.runtimes.is_empty() { timing.sync_bootstrap_cap } else { timing.sync };
+        // Before the first list there is nothing to serve: try again soon rather than after a whole period.
+        let base = if self.listed { timing.sync_bootstrap } else { REGISTER_BACKOFF_BASE };
+        let wait = self.failures.next_wait(Backoff { base, cap }, &mut cx.env.rng);
+        cx.arm(TimerKey::Sync, wait);
+    }
+
+    /// Registers a workspace, or remembers to do it once the registration on its way has ended.
+    pub(crate) fn register(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
+        if self.closed {
+            return;
+        }
+        let Some(ws) = self.workspaces.get_mut(workspace) else { return };
+        if ws.registering.is_some() {
+            ws.again = true;
+            return;
+        }
+        cx.disarm(&TimerKey::Register(workspace.clone()));
+        ws.last = Some(cx.now.mono);
+        let call = ApiCall::Register { workspace: workspace.clone() };
+        let within = cx.timing().request;
+        ws.registering = Some(cx.api(ApiOp::Register(workspace.clone()), call, within));
+    }
+
+    /// A registration ended.
+    pub(crate) fn registered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        workspace: &WorkspaceId,
+        result: Result<ApiReply, ApiError>,
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let Some(ws) = self.workspaces.get_mut(workspace) else { return changes };
+        ws.registering = None;
+        ws.tried = true;
+        let again = std::mem::take(&mut ws.again);
+        match result {
+            Ok(ApiReply::Registered { runtimes }) => {
+                ws.failures.reset();
+                self.adopt(cx, workspace, runtimes, &mut changes);
+                if again {
+                    self.register_coalesced(cx, workspace);
+                }
+            }
+            Err(error) if error.refusal() == Some(Refusal::WorkspaceGone) => {
+                self.drop_workspace(cx, workspace, &mut changes);
+            }
+            Ok(_) | Err(_) => {
+                if result.err().and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
+                    cx.fact(Fact::Unauthorized);
+                }
+                let cap = cx.timing().register_retry;
+                let shape = Backoff { base: REGISTER_BACKOFF_BASE.min(cap), cap };
+                let wait = ws.failures.next_wait(shape, &mut cx.env.rng);
+                cx.arm(TimerKey::Register(workspace.clone()), wait);
+            }
+        }
+        self.note_ready(cx);
+        changes
+    }
+
+    /// Takes the runtimes of a workspace as the server names them: survivors stay as they are, new ones are freed of an
+    /// earlier process's leftovers first, and those that are not named any more are taken off line.
+    fn adopt(
+        &mut self,
+        cx: &mut Cx<'_>,
+        workspace: &WorkspaceId,
+        named: Vec<Registered>,
+        changes: &mut Vec<Change>,
+    ) {
+        let ids: BTreeSet<RuntimeId> = named.iter().map(|r| r.id.clone()).collect();
+        let lost: Vec<RuntimeId> = self
+            .runtimes
+            .iter()
+            .filter(|(id, runtime)| runtime.workspace == *workspace && !ids.contains(*id))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &lost {
+            self.remove(cx, id, changes);
+        }
+        if !lost.is_empty() {
+            let within = cx.timing().request;
+            cx.api(ApiOp::Deregister { last: false }, ApiCall::Deregister { runtimes: lost }, within);
+        }
+        for Registered { id, provider } in named {
+            if self.runtimes.contains_key(&id) {
+                continue;
+            }
+            let runtime =
+                Runtime { workspace: workspace.clone(), provider: provider.clone(), claimable: false };
+            self.runtimes.insert(id.clone(), runtime);
+            let change = RuntimeChange::Added { workspace: workspace.clone(), provider };
+            self.changed(cx, &id, change);
+            let within = cx.timing().request;
+            cx.api(ApiOp::Orphans(id.clone()), ApiCall::RecoverOrphans { runtime: id.clone() }, within);
+            changes.push(Change::Added(id));
+        }
+    }
+
+    /// An earlier process's leftovers are failed, or that was tried.
+    pub(crate) fn orphans_done(&mut self, cx: &mut Cx<'_>, id: &RuntimeId) -> Vec<Change> {
+        match self.runtimes.get_mut(id) {
+            Some(runtime) if !runtime.claimable => {
+                runtime.claimable = true;
+                self.claimable.entry(runtime.provider.clone()).or_default().insert(id.clone());
+                let set = self.generation;
+                cx.emit(Effect::Runtime { set, runtime: id.clone(), change: RuntimeChange::Claimable });
+                vec![Change::Claimable(id.clone())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The server does not know this runtime: forget it, and register its workspace again.
+    pub(crate) fn gone(&mut self, cx: &mut Cx<'_>, id: &RuntimeId) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let Some(workspace) = self.runtimes.get(id).map(|runtime| runtime.workspace.clone()) else {
+            return changes;
+        };
+        cx.fact(Fact::RuntimeGone { runtime: id.clone() });
+        self.remove(cx, id, &mut changes);
+        self.register_coalesced(cx, &workspace);
+        changes
+    }
+
+    /// One registration for a wave of lost runtimes: at once for the first, later for the rest.
+    fn register_coalesced(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
+        let gap = cx.timing().register_coalesce;
+        let Some(ws) = self.workspaces.get_mut(workspace) else { return };
+        if ws.registering.is_some() {
+            ws.again = true;
+            return;
+        }
+        if cx.env.timers.is_armed(&TimerKey::Register(workspace.clone())) {
+            return;
+        }
+        match ws.last.map(|last| last.after(gap)) {
+            Some(due) if due > cx.now.mono => cx.arm_at(TimerKey::Register(workspace.clone()), due),
+            _ => self.register(cx, workspace),
+        }
+    }
+
+    fn drop_workspace(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId, changes: &mut Vec<Change>) {
+        self.workspaces.remove(workspace);
+        cx.disarm(&TimerKey::Register(workspace.clone()));
+        let lost: Vec<RuntimeId> = self
+            .runtimes
+            .iter()
+            .filter(|(_, r)| r.workspace == *workspace)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in lost {
+            self.remove(cx, &id, changes);
+        }
+    }
+
+    fn remove(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, changes: &mut Vec<Change>) {
+        let Some(runtime) = self.runtimes.remove(id) else { return };
+        if let Some(ids) = self.claimable.get_mut(&runtime.provider) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.claimable.remove(&runtime.provider);
+            }
+        }
+        self.changed(cx, id, RuntimeChange::Removed);
+        changes.push(Change::Removed(id.clone()));
+    }
+
+    fn changed(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, change: RuntimeChange) {
+        self.generation.0 += 1;
+        cx.emit(Effect::Runtime { set: self.generation, runtime: id.clone(), change });
+    }
+
+    fn note_ready(&mut self, cx: &mut Cx<'_>) {
+        if !self.ready && self.listed && self.workspaces.values().all(|ws| ws.tried) {
+            self.ready = true;
+            cx.fact(Fact::Ready);
+        }
+    }
+
+    /// Nothing is listed or registered from now on. Returns the runtimes to take off line.
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>) -> Vec<RuntimeId> {
+        self.closed = true;
+        cx.disarm(&TimerKey::Sync);
+        cx.disarm(&TimerKey::Renew);
+        for ws in self.workspaces.keys() {
+            cx.env.timers.disarm(&TimerKey::Register(ws.clone()));
+        }
+        self.runtimes.keys().cloned().collect()
+    }
+}

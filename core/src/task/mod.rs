@@ -1,0 +1,417 @@
+//! One task, from its claim to the end of everything it holds.
+
+mod lease;
+mod outbox;
+mod phase;
+pub(crate) mod report;
+mod run;
+mod settle;
+mod start;
+mod watch;
+
+use crate::effect::{EndReason, Fact, FsCall, PhaseName, ReportKind};
+use crate::env::Cx;
+use crate::error::{ApiError, FsError};
+use crate::event::{ApiReply, ClaimKey, FsReply, Offer};
+use crate::id::{EnvRoot, OpId, Provider, RuntimeId, SlotIndex, TaskId};
+use crate::late::Entry;
+use crate::op::{FsOp, TaskOp};
+use crate::reason::FailReason;
+use crate::roots::EnvRoots;
+use crate::timer::TimerKey;
+use crate::token::{EnvRootGuard, Prepared, SlotPermit};
+use lease::Lease;
+use outbox::{Messages, Side, SideKind};
+use phase::Phase;
+use report::Report;
+use serde::{Deserialize, Serialize};
+use watch::{Seen, Watch};
+
+/// A task that was taken.
+#[derive(Debug, Hash, Serialize, Deserialize)]
+pub(crate) struct Task {
+    claim: ClaimKey,
+    id: TaskId,
+    runtime: RuntimeId,
+    provider: Option<Provider>,
+    root: EnvRoot,
+    prior: Option<EnvRoot>,
+    slot: Option<SlotPermit>,
+    marks: Vec<EnvRootGuard>,
+    phase: Phase,
+    ending: Option<EndReason>,
+    watch: Watch,
+    messages: Messages,
+    usage: Side,
+    pin: Side,
+    /// Whether the server does not count the task as this claim's any more: then nothing is reported.
+    lost: bool,
+    /// Whether the collector's record is due at the end.
+    record: bool,
+    /// What the late outbox has to take over.
+    late_report: Option<ReportKind>,
+}
+
+/// What a finished task hands back.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    pub(crate) claim: ClaimKey,
+    pub(crate) id: TaskId,
+    pub(crate) runtime: RuntimeId,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) slot: Option<SlotPermit>,
+    pub(crate) marks: Vec<EnvRootGuard>,
+    pub(crate) late: Option<Entry>,
+}
+
+impl Task {
+    fn new(offer: Offer, provider: Option<Provider>, slot: Option<SlotPermit>) -> Self {
+        Self {
+            claim: offer.claim,
+            id: offer.task,
+            runtime: offer.runtime,
+            provider,
+            prior: offer.prior.filter(|prior| *prior != offer.root),
+            root: offer.root,
+            slot,
+            marks: Vec::new(),
+            phase: Phase::AwaitingRoot,
+            ending: None,
+            watch: Watch::default(),
+            messages: Messages::default(),
+            usage: Side::default(),
+            pin: Side::default(),
+            lost: false,
+            record: false,
+            late_report: None,
+        }
+    }
+
+    /// Takes a task: marks its directories, then prepares.
+    pub(crate) fn admit(
+        cx: &mut Cx<'_>,
+        offer: Offer,
+        provider: Provider,
+        slot: SlotPermit,
+        roots: &mut EnvRoots,
+    ) -> Self {
+        let index = slot.index;
+        let mut task = Self::new(offer, Some(provider), Some(slot));
+        let (claim, id, runtime) = (task.claim, task.id.clone(), task.runtime.clone());
+        cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
+        for root in [Some(task.root.clone()), task.prior.clone()].into_iter().flatten() {
+            task.marks.extend(roots.acquire(&root, claim));
+        }
+        task.watch.start(cx, claim);
+        cx.phase(claim, PhaseName::AwaitingRoot);
+        task.prepare_once_marked(cx);
+        task
+    }
+
+    /// Fails a task back without running it: it needs neither slot nor directory.
+    pub(crate) fn hand_back(cx: &mut Cx<'_>, offer: Offer, reason: FailReason) -> Self {
+        let mut task = Self::new(offer, None, None);
+        cx.fact(Fact::HandedBack { claim: task.claim, task: task.id.clone(), reason });
+        task.enter_report(cx, ReportKind::Fail { reason });
+        task
+    }
+
+    pub(crate) const fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    pub(crate) const fn runtime(&self) -> &RuntimeId {
+        &self.runtime
+    }
+
+    pub(crate) fn slot(&self) -> Option<SlotIndex> {
+        self.slot.as_ref().map(|slot| slot.index)
+    }
+
+    pub(crate) fn marks(&self) -> u64 {
+        self.marks.len() as u64
+    }
+
+    pub(crate) fn phase_name(&self) -> Option<PhaseName> {
+        self.phase.name()
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    fn wanted_marks(&self) -> usize {
+        1 + usize::from(self.prior.is_some())
+    }
+
+    /// A mark that waited for the collector is granted.
+    #[expect(dead_code, reason = "only the collector's clock, a later machine, makes a mark wait")]
+    pub(crate) fn marked(&mut self, cx: &mut Cx<'_>, mark: EnvRootGuard) {
+        self.marks.push(mark);
+        self.prepare_once_marked(cx);
+    }
+
+    fn prepare_once_marked(&mut self, cx: &mut Cx<'_>) {
+        if !matches!(self.phase, Phase::AwaitingRoot) || self.marks.len() < self.wanted_marks() {
+            return;
+        }
+        let Some(slot) = self.slot() else { return };
+        let claim = self.claim;
+        let within = cx.timing().prepare;
+        cx.arm(TimerKey::Prepare(claim), within);
+        let lease = Lease::start(cx, claim);
+        let op = cx.fs(claim, FsOp::Prepare, FsCall::Prepare { claim, root: self.root.clone(), slot });
+        cx.phase(claim, PhaseName::Preparing);
+        self.phase = Phase::Preparing { op, lease };
+    }
+
+    /// Work on the disk ended.
+    pub(crate) fn fs_ended(
+        &mut self,
+        cx: &mut Cx<'_>,
+        roots: &mut EnvRoots,
+        op: OpId,
+        kind: FsOp,
+        result: Result<FsReply, FsError>,
+    ) {
+        match kind {
+            FsOp::Prepare => self.prepared(cx, roots, op, result),
+            FsOp::Unwind => self.unwound(cx, op),
+            FsOp::Seal => {
+                if matches!(self.phase, Phase::Sealing { op: open } if open == op) {
+                    self.phase = Phase::Over;
+                }
+            }
+        }
+    }
+
+    fn prepared(
+        &mut self,
+        cx: &mut Cx<'_>,
+        roots: &mut EnvRoots,
+        op: OpId,
+        result: Result<FsReply, FsError>,
+    ) {
+        if !matches!(&self.phase, Phase::Preparing { op: open, .. } if *open == op) {
+            return;
+        }
+        let Phase::Preparing { lease, .. } = std::mem::replace(&mut self.phase, Phase::Moving) else {
+            return;
+        };
+        match result {
+            Ok(FsReply::Prepared { root }) => {
+                if root != self.root && self.prior.as_ref() != Some(&root) {
+                    self.marks.extend(roots.acquire(&root, self.claim));
+                }
+                self.enter_start(cx, Prepared::mint(root), lease);
+            }
+            Ok(FsReply::Done) => self.prepare_failed(cx, lease, FailReason::Unknown),
+            Err(FsError::TimedOut) => self.prepare_failed(cx, lease, FailReason::Timeout),
+            Err(FsError::Cancelled) => self.prepare_failed(cx, lease, FailReason::RuntimeOffline),
+            Err(FsError::Failed { reason }) => self.prepare_failed(cx, lease, reason),
+        }
+    }
+
+    fn prepare_failed(&mut self, cx: &mut Cx<'_>, lease: Lease, reason: FailReason) {
+        // A refresh that is on its way changes nothing any more: its answer finds no phase that waits for it.
+        let _stopped = lease.stop(cx, self.claim);
+        let verdict = self.verdict(ReportKind::Fail { reason });
+        self.enter_settle(cx, verdict, false);
+    }
+
+    /// What is reported, given what would be if nobody had ended the task; `None` if nothing is.
+    fn verdict(&self, natural: ReportKind) -> Option<ReportKind> {
+        Some(match self.ending {
+            Some(EndReason::Server) if self.lost => return None,
+            Some(EndReason::Server) => ReportKind::CancelAck,
+            Some(EndReason::PrepareTimeout) => ReportKind::Fail { reason: FailReason::Timeout },
+            // A stop that came too late to change anything leaves the result as it is.
+            Some(EndReason::Stop) if natural == ReportKind::Complete => natural,
+            Some(EndReason::Stop) => ReportKind::Fail { reason: FailReason::RuntimeOffline },
+            None => natural,
+        })
+    }
+
+    /// Ends the task before its time. A later reason of higher rank takes the place of an earlier one.
+    pub(crate) fn end(&mut self, cx: &mut Cx<'_>, why: EndReason) {
+        if matches!(
+            self.phase,
+            Phase::Settling(_) | Phase::Reporting(_) | Phase::Sealing { .. } | Phase::Over
+        ) || self.ending >= Some(why)
+        {
+            return;
+        }
+        let first = self.ending.replace(why).is_none();
+        cx.fact(Fact::Ending { claim: self.claim, why });
+        if first {
+            self.interrupt(cx);
+        }
+    }
+
+    fn interrupt(&mut self, cx: &mut Cx<'_>) {
+        cx.disarm(&TimerKey::Prepare(self.claim));
+        cx.disarm(&TimerKey::Lease(self.claim));
+        match &mut self.phase {
+            Phase::AwaitingRoot => {
+                let verdict = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline });
+                self.enter_settle(cx, verdict, false);
+            }
+            Phase::Preparing { op, .. } => {
+                let op = *op;
+                cx.cancel(op);
+            }
+            Phase::Starting { .. } => self.interrupt_start(cx),
+            Phase::Running(_) => self.interrupt_run(cx),
+            Phase::LeaseEnding { .. }
+            | Phase::Moving
+            | Phase::Settling(_)
+            | Phase::Reporting(_)
+            | Phase::Sealing { .. }
+            | Phase::Over => {}
+        }
+    }
+
+    /// A hint or a reconnect says that the server may have ended the task.
+    pub(crate) fn look(&mut self, cx: &mut Cx<'_>) {
+        self.watch.check(cx, self.claim);
+    }
+
+    /// A request about this task ended.
+    pub(crate) fn api_ended(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: OpId,
+        kind: TaskOp,
+        result: Result<ApiReply, ApiError>,
+    ) {
+        let claim = self.claim;
+        match kind {
+            TaskOp::Lease => self.lease_ended(cx, op, &result),
+            TaskOp::Start => self.start_ended(cx, op, &result),
+            TaskOp::StartStatus => self.start_status(cx, op, &result),
+            TaskOp::Watch => self.watched(cx, op, &result),
+            TaskOp::Check => self.checked(cx, op, &result),
+            TaskOp::Messages { upto } => {
+                self.messages.posted(cx, claim, op, upto, result);
+                self.settle_on(cx);
+            }
+            TaskOp::Known => {
+                self.messages.known(cx, claim, op, result);
+                self.settle_on(cx);
+            }
+            TaskOp::Usage => {
+                self.usage.replied(cx, claim, SideKind::Usage, op, result);
+                self.settle_on(cx);
+            }
+            TaskOp::Pin => self.pin.replied(cx, claim, SideKind::Pin, op, result),
+            TaskOp::Report => self.report_ended(cx, op, result),
+        }
+    }
+
+    fn watched(&mut self, cx: &mut Cx<'_>, op: OpId, result: &Result<ApiReply, ApiError>) {
+        match self.watch.replied(cx, self.claim, op, result) {
+            Seen::Stands => {}
+            Seen::Ended => self.end(cx, EndReason::Server),
+            Seen::Lost => {
+                self.lost = true;
+                self.end(cx, EndReason::Server);
+            }
+        }
+    }
+
+    /// A deadline of this task passed.
+    pub(crate) fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
+        let claim = self.claim;
+        match timer {
+            TimerKey::Prepare(_) => self.end(cx, EndReason::PrepareTimeout),
+            TimerKey::Lease(_) => {
+                if let Phase::Preparing { lease, .. } | Phase::Starting { lease, .. } = &mut self.phase {
+                    lease.due(cx, claim);
+                }
+            }
+            TimerKey::StartRetry(_) => self.start_retry(cx),
+            TimerKey::Watch(_) => self.watch.check(cx, claim),
+            TimerKey::Flush(_) => self.messages.due(cx, claim),
+            TimerKey::UsageRetry(_) => self.usage.send(cx, claim, SideKind::Usage),
+            TimerKey::PinRetry(_) => self.pin.send(cx, claim, SideKind::Pin),
+            TimerKey::Drain(_) => self.drain_due(cx),
+            TimerKey::RunEnd(_) => self.run_end_due(cx),
+            TimerKey::ReportRetry(_) => {
+                if let Phase::Reporting(report) = &mut self.phase {
+                    report.send(cx, claim);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn enter_report(&mut self, cx: &mut Cx<'_>, kind: ReportKind) {
+        self.watch.stop(cx, self.claim);
+        cx.phase(self.claim, PhaseName::Reporting);
+        let mut report = Report::new(cx, kind);
+        report.send(cx, self.claim);
+        self.phase = Phase::Reporting(report);
+    }
+
+    fn report_ended(&mut self, cx: &mut Cx<'_>, op: OpId, result: Result<ApiReply, ApiError>) {
+        let Phase::Reporting(report) = &mut self.phase else { return };
+        match report.replied(cx, self.claim, op, result) {
+            report::Step::Wait => {}
+            report::Step::Settled => self.enter_seal(cx),
+            report::Step::Late => {
+                self.late_report = Some(report.kind());
+                self.enter_seal(cx);
+            }
+        }
+    }
+
+    fn enter_seal(&mut self, cx: &mut Cx<'_>) {
+        if self.slot.is_none() {
+            self.phase = Phase::Over;
+            return;
+        }
+        let (claim, record) = (self.claim, self.record);
+        cx.phase(claim, PhaseName::Sealing);
+        let op = cx.fs(claim, FsOp::Seal, FsCall::Seal { claim, record });
+        self.phase = Phase::Sealing { op };
+    }
+
+    /// Takes the finished task apart.
+    pub(crate) fn remains(self, cx: &mut Cx<'_>) -> Remains {
+        let claim = self.claim;
+        for timer in [
+            TimerKey::Prepare(claim),
+            TimerKey::Lease(claim),
+            TimerKey::StartRetry(claim),
+            TimerKey::Watch(claim),
+            TimerKey::Flush(claim),
+            TimerKey::UsageRetry(claim),
+            TimerKey::PinRetry(claim),
+            TimerKey::Drain(claim),
+            TimerKey::RunEnd(claim),
+            TimerKey::ReportRetry(claim),
+        ] {
+            cx.disarm(&timer);
+        }
+        let (sent, have, ask) = self.messages.rest();
+        let owes = self.late_report.is_some() || sent < have;
+        let late = owes.then(|| Entry {
+            claim,
+            task: self.id.clone(),
+            report: self.late_report,
+            sent,
+            have,
+            ask,
+            tries: 0,
+        });
+        Remains {
+            claim,
+            id: self.id,
+            runtime: self.runtime,
+            provider: self.provider,
+            slot: self.slot,
+            marks: self.marks,
+            late,
+        }
+    }
+}
