@@ -102,7 +102,7 @@ impl Task {
         for root in [Some(task.root.clone()), task.prior.clone()].into_iter().flatten() {
             task.marks.extend(roots.acquire(&root, claim));
         }
-        task.watch.start(cx, claim);
+        task.watch = Watch::start(cx, claim);
         cx.phase(claim, PhaseName::AwaitingRoot);
         task.prepare_once_marked(cx);
         task

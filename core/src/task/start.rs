@@ -89,10 +89,9 @@ impl Task {
             }
             Ok(ApiReply::Task { status }) if status.is_terminal() => self.drop_start(cx),
             Ok(ApiReply::Task { status: TaskStatus::Queued | TaskStatus::Deferred }) => self.drop_start(cx),
-            Ok(_) => self.start_failed(cx, FailReason::Unknown),
             Err(error) if error.refusal() == Some(Refusal::TaskGone) => self.drop_start(cx),
             Err(error) if error.is_passing() => self.start_later(cx, true),
-            Err(_) => self.start_failed(cx, FailReason::Unknown),
+            Ok(_) | Err(_) => self.start_failed(cx, FailReason::Unknown),
         }
     }
 

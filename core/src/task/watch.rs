@@ -35,9 +35,11 @@ pub(crate) enum Seen {
 }
 
 impl Watch {
-    pub(crate) fn start(&self, cx: &mut Cx<'_>, claim: ClaimKey) {
+    /// A watch whose first look is one period away.
+    pub(crate) fn start(cx: &mut Cx<'_>, claim: ClaimKey) -> Self {
         let period = cx.timing().watch;
         cx.arm(TimerKey::Watch(claim), period);
+        Self::default()
     }
 
     /// Looks now; if a look is on its way, once more after it, however often this is asked for.
