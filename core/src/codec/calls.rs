@@ -40,7 +40,7 @@ mod tests {
             (calls.ended("a"), calls.ended("a"), calls.ended("b")),
             ("Read".into(), String::new(), "Write".into())
         );
-        for i in 0..MAX_OPEN_CALLS + 1 {
+        for i in 0..=MAX_OPEN_CALLS {
             calls.started(&i.to_string(), "T");
         }
         assert_eq!(calls.0.len(), MAX_OPEN_CALLS);

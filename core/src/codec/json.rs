@@ -316,18 +316,20 @@ mod tests {
 
     #[test]
     fn wrong_types_are_as_if_absent() {
-        let value = one(r#"{"s":1,"b":"true","n":"7","o":[],"neg":-4,"f":3.9,"big":1e400,"x":null}"#);
-        let [s, b, n, o, neg, f, big, x] = value.fields(["s", "b", "n", "o", "neg", "f", "big", "x"]);
-        assert_eq!(s.and_then(Json::string), None);
-        assert_eq!(b.and_then(Json::bool), None);
-        assert_eq!(n.and_then(Json::u64), None);
-        assert!(o.is_some_and(|o| o.field("q").is_none() && o.is_array()));
-        assert_eq!(neg.and_then(Json::u64), Some(0));
-        assert_eq!(f.and_then(Json::u64), Some(3));
-        assert_eq!(big.and_then(Json::u64), Some(u64::MAX));
-        assert_eq!(x.and_then(Json::u64), None);
-        assert!(x.is_some_and(Json::is_null));
-        assert_eq!(value.text("s"), "");
+        let value = one(r#"{"number":1,"word":"true","digits":"7","list":[],"x":null}"#);
+        let get = |name: &str| value.field(name).expect("it is there");
+        assert_eq!((get("number").string(), get("number").bool()), (None, None));
+        assert_eq!((get("word").bool(), get("digits").u64()), (None, None));
+        assert!(get("list").is_array() && get("list").field("q").is_none());
+        assert!(get("x").is_null() && get("x").u64().is_none() && value.field("y").is_none());
+        assert_eq!((value.text("number"), value.text("word")), ("".into(), "true".into()));
+    }
+
+    #[test]
+    fn numbers_are_cut_to_what_can_be_counted() {
+        for (raw, n) in [("7", 7), ("-4", 0), ("3.9", 3), ("3.0", 3), ("2e3", 2000), ("1e400", u64::MAX)] {
+            assert_eq!(one(raw).u64(), Some(n), "{raw}");
+        }
     }
 
     #[test]

@@ -32,8 +32,8 @@ pub enum AgentMessage {
         call_id: String,
         /// The tool.
         name: String,
-        /// A JSON object as text. It may be nested deeper than a strict reader goes, but has no lone surrogate and no
-        /// `\u0000` in it.
+        /// A JSON object as text, as long as the line it came on. It may be nested deeper than a strict reader goes, but
+        /// has no lone surrogate and no `\u0000` in it.
         input: String,
     },
     /// A tool has ended.

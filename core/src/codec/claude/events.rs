@@ -76,7 +76,7 @@ impl Run {
             _ => {}
         }
         if matches!(kind.as_ref(), "system" | "assistant" | "user") {
-            out.extend(self.session.to_announce().map(Output::Session));
+            out.extend(self.session.take_announcement().map(Output::Session));
         }
         true
     }

@@ -18,7 +18,7 @@ pub use preflight::{BypassAsRoot, check_bypass};
 use super::Codec;
 use super::calls::OpenCalls;
 use super::lines::LineSplitter;
-use super::message::Output;
+use super::message::{MAX_NAME, Output, cut};
 use super::options::Options;
 use super::outcome::{EndedBy, Exit, Outcome};
 use super::stderr::StderrTail;
@@ -91,11 +91,11 @@ impl Codec for Claude {
     }
 
     fn stdin_failed(&mut self, error: &str) {
-        self.run.stdin_error.get_or_insert_with(|| error.to_owned());
+        self.run.stdin_error.get_or_insert_with(|| cut(error, MAX_NAME).to_owned());
     }
 
     fn stdout_failed(&mut self, error: &str) {
-        self.run.stdout_error.get_or_insert_with(|| error.to_owned());
+        self.run.stdout_error.get_or_insert_with(|| cut(error, MAX_NAME).to_owned());
     }
 
     fn consumed(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! that was never saved. So an id counts only with proof: the prompt was taken, and where another session was asked for,
 //! the agent has worked in this one.
 
+use crate::codec::message::MAX_NAME;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the session.
@@ -24,16 +25,18 @@ impl Session {
         Self { wanted: wanted.to_owned(), ..Self::default() }
     }
 
-    /// The agent named a session.
+    /// The agent named a session. What is too long for an id is none: cut, it would be another one.
     pub(super) fn named(&mut self, id: &str) {
-        if !id.is_empty() {
+        if !id.is_empty() && id.len() <= MAX_NAME {
             id.clone_into(&mut self.named);
         }
     }
 
     /// The agent's final word on its session, which may be that there is none.
     pub(super) fn settled(&mut self, id: &str) {
-        id.clone_into(&mut self.named);
+        if id.len() <= MAX_NAME {
+            id.clone_into(&mut self.named);
+        }
     }
 
     /// The agent has read the prompt.
@@ -48,7 +51,7 @@ impl Session {
     }
 
     /// The id to announce, the first time that there is one with proof.
-    pub(super) fn to_announce(&mut self) -> Option<String> {
+    pub(super) fn take_announcement(&mut self) -> Option<String> {
         if self.announced {
             return None;
         }

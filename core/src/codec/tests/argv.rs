@@ -62,7 +62,7 @@ fn settings_of_the_user_stay_where_the_task_has_none() {
 
 #[test]
 fn a_value_that_no_program_can_be_given_is_left_out_with_a_warning() {
-    let args = Family::Claude.argv(&Options { model: "m\01".into(), ..Options::default() });
+    let args = Family::Claude.argv(&Options { model: "m\0x".into(), ..Options::default() });
     assert_eq!(args.args, FIXED);
     assert!(args.warnings[0].contains("--model"));
 }

@@ -54,6 +54,14 @@ fn an_error_text_is_bounded() {
 }
 
 #[test]
+fn an_id_that_is_too_long_is_no_session() {
+    let long = "s".repeat(2000);
+    let fed = feed(INIT.replace("s-1", &long) + &DONE.replace("s-1", &long));
+    assert_eq!(fed.sessions(), [""; 0]);
+    assert_eq!(fed.exits(0).session_id, None);
+}
+
+#[test]
 fn a_long_line_in_tiny_pieces_is_read_as_one() {
     let stream = says(&"z".repeat(2 << 20));
     let mut fed = Fed { run: Family::Claude.start(&Options::default()), out: Vec::new() };

@@ -5,8 +5,8 @@ use super::*;
 use crate::reason::FailReason;
 use std::time::Duration;
 
-const TIMEOUT: EndedBy = EndedBy::Timeout { after: Duration::from_secs(60) };
-const IDLE: EndedBy = EndedBy::IdleWatchdog { silent: Duration::from_secs(1800), in_tool: false };
+const TIMEOUT: EndedBy = EndedBy::Timeout { after: Duration::from_mins(1) };
+const IDLE: EndedBy = EndedBy::IdleWatchdog { silent: Duration::from_mins(30), in_tool: false };
 
 fn result(fields: &str) -> String {
     format!("{INIT}{}{{\"type\":\"result\",\"session_id\":\"s-1\",{fields}}}\n", says("partial"))

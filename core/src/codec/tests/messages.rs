@@ -7,12 +7,8 @@ fn agents_3_4_a_run_with_a_tool_becomes_the_rows_that_the_server_expects() {
     let stream = [
         INIT,
         &blocks(
-            r#"{"type":"thinking","thinking":"hm"},{"type":"text","text":"Looking."},
-               {"type":"tool_use","id":"t1","name":"Bash","input":{"command":"echo hi"}}"#,
-        )
-        .replace("\n  ", "")
-        .trim_start(),
-        "\n",
+            r#"{"type":"thinking","thinking":"hm"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"echo hi"}}"#,
+        ),
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"hi\n"}]}}"#,
         "\n",
         &says("All good."),
