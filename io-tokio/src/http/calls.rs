@@ -215,7 +215,7 @@ async fn a_request_is_never_repeated_on_its_own() {
         let tell = tell.clone();
         async move {
             read_request(&mut stream).await;
-            drop(tell.send(number));
+            tell.send(number).expect("the test listens");
         }
     })
     .await;
@@ -424,7 +424,7 @@ async fn connections_are_reused_until_they_are_dropped() {
         let tell = tell.clone();
         async move {
             while read_request(&mut stream).await.is_some() {
-                drop(tell.send(number));
+                tell.send(number).expect("the test listens");
                 drop(stream.write_all(&reply(200, "", "{}")).await);
             }
         }

@@ -17,6 +17,8 @@ mod retry_after;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod proxied;
+#[cfg(test)]
 pub(crate) mod test_server;
 
 pub use base_url::{BaseUrl, BaseUrlError};
