@@ -1,4 +1,15 @@
 //! What travels between daemon and server, as types.
 
+pub mod claim;
+pub mod frame;
+pub mod heartbeat;
+pub mod json;
 pub mod lenient;
+pub mod message;
+pub mod register;
+pub mod report;
+pub mod routes;
 pub mod task;
+
+#[cfg(test)]
+mod recorded;
