@@ -24,6 +24,13 @@ pub mod wire;
 pub mod ws;
 
 /// Runs the command line and returns the process's exit code.
-pub fn run(_args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+///
+/// The hidden modes of our own child processes come first, before an argument parser or a runtime exists.
+pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    let mode = args.into_iter().nth(1);
+    match mode.as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("supervise") => supervise::supervisor::main(),
+        Some("helper") => supervise::helper::main(prepare::helper),
+        _ => std::process::ExitCode::SUCCESS,
+    }
 }

@@ -1,0 +1,171 @@
+//! Keeps warm pairs of supervisor and helper, so that starting processes is not on a task's path.
+
+use super::error::SpawnError;
+use super::pair::{Link, Pair};
+use super::watch::Watcher;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// From a pair's use to the start of its replacement: the task that took it is launching just now.
+const REFILL_DELAY: Duration = Duration::from_millis(10);
+
+/// How long the end of one spare is waited for.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The most pairs that can be kept warm; each is two idle processes.
+const MAX_SPARES: usize = 64;
+
+/// Starts and keeps pairs. Cheap to clone; all clones share the spares.
+#[derive(Clone)]
+pub struct Launcher {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    exe: PathBuf,
+    pub(super) runs_dir: PathBuf,
+    spares: Mutex<Spares>,
+    watcher: Mutex<Option<Arc<Watcher>>>,
+}
+
+struct Spares {
+    ready: Vec<Link>,
+    target: usize,
+    refilling: bool,
+    closed: bool,
+}
+
+impl Launcher {
+    /// A launcher that starts this very program and makes run directories below `runs_dir` (an absolute UTF-8
+    /// path), keeping `spares` pairs warm, at most 64. Nothing is started before [`warm`](Self::warm) or
+    /// [`take`](Self::take).
+    pub fn new(runs_dir: impl Into<PathBuf>, spares: usize) -> Self {
+        // The link still leads to the running program after its file was replaced by an upgrade.
+        let link = Path::new("/proc/self/exe");
+        let exe = match std::env::current_exe() {
+            Ok(exe) if !cfg!(target_os = "linux") => exe,
+            _ => link.to_owned(),
+        };
+        Self::with_executable(exe, runs_dir, spares)
+    }
+
+    /// As [`new`](Self::new), with another program that dispatches the modes `supervise` and `helper`.
+    pub fn with_executable(exe: impl Into<PathBuf>, runs_dir: impl Into<PathBuf>, spares: usize) -> Self {
+        let spares =
+            Spares { ready: Vec::new(), target: spares.min(MAX_SPARES), refilling: false, closed: false };
+        Self {
+            shared: Arc::new(Shared {
+                exe: exe.into(),
+                runs_dir: runs_dir.into(),
+                spares: Mutex::new(spares),
+                watcher: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Starts, in the background, as many pairs as are to be kept. Must be called on a tokio runtime.
+    pub fn warm(&self) {
+        self.refill(Duration::ZERO);
+    }
+
+    /// How many pairs are warm now.
+    pub fn spares(&self) -> usize {
+        self.shared.spares().ready.len()
+    }
+
+    /// A warm pair; if there is none, a new one is started. Its replacement is started in the background.
+    ///
+    /// # Errors
+    /// When there is no spare and a new pair cannot be started.
+    pub async fn take(&self) -> Result<Pair, SpawnError> {
+        let spare = self.shared.spares().take_living();
+        self.refill(REFILL_DELAY);
+        let link = match spare {
+            Some(link) => link,
+            None => Link::spawn(&self.shared.exe).await?,
+        };
+        Ok(Pair::new(link, Arc::clone(&self.shared)))
+    }
+
+    /// Ends the spares and waits until they are reaped. Pairs that were taken and runs are not touched.
+    pub async fn close(&self) {
+        let spares = {
+            let mut spares = self.shared.spares();
+            spares.closed = true;
+            std::mem::take(&mut spares.ready)
+        };
+        let ends = spares.into_iter().map(|link| async move {
+            // A supervisor goes when its daemon is gone.
+            let _ = tokio::time::timeout(CLOSE_LIMIT, link.release().wait()).await;
+        });
+        futures_util::future::join_all(ends).await;
+    }
+
+    fn refill(&self, delay: Duration) {
+        {
+            let mut spares = self.shared.spares();
+            if spares.refilling || !spares.wanted() {
+                return;
+            }
+            spares.refilling = true;
+        }
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            while shared.spares().wanted() {
+                match Link::spawn(&shared.exe).await {
+                    Ok(link) => {
+                        let mut spares = shared.spares();
+                        // Closed meanwhile: the link is dropped and its processes go by themselves.
+                        if spares.wanted() {
+                            spares.ready.push(link);
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "no warm pair could be started; the next task starts its own");
+                        break;
+                    }
+                }
+            }
+            shared.spares().refilling = false;
+        });
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Spares {
+    fn wanted(&self) -> bool {
+        !self.closed && self.ready.len() < self.target
+    }
+
+    fn take_living(&mut self) -> Option<Link> {
+        while let Some(mut link) = self.ready.pop() {
+            if link.is_alive() {
+                return Some(link);
+            }
+        }
+        None
+    }
+}
+
+impl Shared {
+    fn spares(&self) -> MutexGuard<'_, Spares> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The watcher of all run directories, started with the first run.
+    pub(super) fn watcher(&self) -> io::Result<Arc<Watcher>> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watcher) = &*watcher {
+            return Ok(Arc::clone(watcher));
+        }
+        let started = Arc::new(Watcher::start()?);
+        *watcher = Some(Arc::clone(&started));
+        Ok(started)
+    }
+}

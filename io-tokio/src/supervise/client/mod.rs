@@ -1,0 +1,15 @@
+//! The daemon's side: warm pairs, preparation with a deadline, the launch, and what a run says.
+
+mod attach;
+mod error;
+mod launcher;
+mod lost;
+mod outbound;
+mod pair;
+mod run;
+mod watch;
+
+pub use error::{AttachError, LaunchError, PrepareError, SpawnError, StdinError};
+pub use launcher::Launcher;
+pub use pair::{Credit, DEFAULT_LEFTOVER_GRACE, DEFAULT_SPOOL_BUDGET, LaunchSpec, Pair, Ready};
+pub use run::{Position, Run, RunEvent};

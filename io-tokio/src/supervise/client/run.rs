@@ -1,0 +1,416 @@
+//! A run as the daemon sees it: what it said, in order, and then how it ended.
+
+use super::error::StdinError;
+use super::launcher::Shared;
+use super::lost;
+use super::outbound::Outbound;
+use super::pair::Credit;
+use super::watch::Watch;
+use crate::supervise::protocol::Command;
+use crate::supervise::record::{ExitRecord, RunDir};
+use bytes::Bytes;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::Child;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// The most bytes of one event.
+const CHUNK: u64 = 256 * 1024;
+
+/// How many bytes for the agent's stdin are held while it does not read.
+const STDIN_LIMIT: usize = 16 * 1024 * 1024;
+
+/// How many bytes of commands are held; only a supervisor that hangs lets them grow.
+const CONTROL_LIMIT: usize = 64 * 1024;
+
+/// How far reading goes at most before it is acknowledged, in bytes; a quarter of a budget that is smaller.
+const CREDIT_STEP: u64 = 1024 * 1024;
+
+/// How often the supervisor of an attached run is looked at when nothing else happens.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// From the moment when everything should have been killed to the one when the supervisor itself is: it may wait
+/// for processes in uninterruptible sleep and for a full disk.
+const SUPERVISOR_LIMIT: Duration = Duration::from_secs(90);
+
+/// What a run says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The next bytes of its standard output, at most 256 KiB.
+    Stdout(Bytes),
+    /// The next bytes of its standard error, at most 256 KiB.
+    Stderr(Bytes),
+    /// It is over, and all that it wrote was given. Every further call gives this again.
+    Ended(ExitRecord),
+}
+
+/// Offsets in both spools, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// In the standard output.
+    pub stdout: u64,
+    /// In the standard error.
+    pub stderr: u64,
+}
+
+/// One running agent. Dropping it ends nothing: the run goes on and can be [attached](super::Launcher::attach).
+pub struct Run {
+    dir: RunDir,
+    agent: Option<i32>,
+    /// The supervisor, where it is our child.
+    child: Option<Child>,
+    watch: Watch,
+    stdout: Spool,
+    stderr: Spool,
+    /// Which spool is read first next time, so that a flood on one does not silence the other.
+    stderr_first: bool,
+    stdin: Option<Outbound>,
+    stdin_closing: bool,
+    control: Option<Outbound>,
+    credit: Credit,
+    credit_step: u64,
+    acknowledged: Position,
+    credited: Position,
+    give_up_at: Option<Instant>,
+    ended: Option<ExitRecord>,
+}
+
+struct Spool {
+    file: Option<File>,
+    offset: u64,
+    /// The final length, once it is known.
+    end: Option<u64>,
+    error: Option<io::Error>,
+}
+
+impl Spool {
+    fn open(dir: &RunDir, name: &str, offset: u64) -> Self {
+        match File::open(dir.file(name)) {
+            Ok(file) => Self { file: Some(file), offset, end: None, error: None },
+            Err(error) => Self { file: None, offset, end: None, error: Some(error) },
+        }
+    }
+
+    /// The next bytes, if there are any. From the page cache as a rule, so it is done in place.
+    fn read(&mut self) -> Option<Bytes> {
+        let file = self.file.as_ref()?;
+        match read_from(file, self.offset, self.end) {
+            Ok(bytes) => {
+                self.offset += bytes.len() as u64;
+                (!bytes.is_empty()).then(|| bytes.into())
+            }
+            Err(error) => {
+                self.error = Some(error);
+                self.file = None;
+                None
+            }
+        }
+    }
+}
+
+fn read_from(file: &File, offset: u64, end: Option<u64>) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    let until = end.map_or(length, |end| end.min(length));
+    let count = until.saturating_sub(offset).min(CHUNK);
+    let mut bytes = vec![0; usize::try_from(count).expect("a chunk fits memory")];
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(done);
+    Ok(bytes)
+}
+
+impl Run {
+    /// A view on a run directory, from a position.
+    pub(super) fn open(
+        shared: &Shared,
+        dir: RunDir,
+        agent: Option<i32>,
+        from: Position,
+        credit: Credit,
+        spool_budget: u64,
+    ) -> io::Result<Self> {
+        // Before the first look: what changes afterwards is an event.
+        let watch = shared.watcher()?.watch(dir.path())?;
+        let outbound = |name: &str, limit| Outbound::open(&dir.file(name), limit).ok();
+        Ok(Self {
+            agent,
+            child: None,
+            watch,
+            stdout: Spool::open(&dir, "stdout", from.stdout),
+            stderr: Spool::open(&dir, "stderr", from.stderr),
+            stderr_first: false,
+            stdin: outbound("stdin", STDIN_LIMIT),
+            stdin_closing: false,
+            control: outbound("control", CONTROL_LIMIT),
+            credit,
+            credit_step: (spool_budget / 4).clamp(1, CREDIT_STEP),
+            acknowledged: from,
+            credited: Position::default(),
+            give_up_at: None,
+            ended: None,
+            dir,
+        })
+    }
+
+    pub(super) fn launched(
+        shared: &Arc<Shared>,
+        dir: RunDir,
+        agent: i32,
+        credit: Credit,
+        spool_budget: u64,
+    ) -> Result<Self, super::LaunchError> {
+        let path = dir.path().to_owned();
+        Self::open(shared, dir, Some(agent), Position::default(), credit, spool_budget)
+            .map_err(|error| super::LaunchError::RunDir { path, reason: error.to_string() })
+    }
+
+    pub(super) fn owning(mut self, supervisor: Child) -> Self {
+        self.child = Some(supervisor);
+        self
+    }
+
+    /// The agent's process id; `None` for an attached run that never had an agent.
+    pub fn pid(&self) -> Option<i32> {
+        self.agent
+    }
+
+    /// The run directory. Whoever is done with the run removes it ([`RunDir::remove`]).
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// Where the events that were given so far end.
+    pub fn position(&self) -> Position {
+        Position { stdout: self.stdout.offset, stderr: self.stderr.offset }
+    }
+
+    /// What comes next. Cancel-safe: a call that is dropped loses nothing.
+    ///
+    /// Also sends what is held for the agent, so it must be called for as long as the run is of interest.
+    pub async fn next(&mut self) -> RunEvent {
+        loop {
+            self.flush();
+            if let Some(event) = self.read() {
+                return event;
+            }
+            if let Some(record) = &self.ended {
+                return RunEvent::Ended(record.clone());
+            }
+            if self.child.is_none()
+                && let Some(record) = self.look_at_the_directory().await
+            {
+                self.end_with(record);
+                continue;
+            }
+            let give_up_at = self.give_up_at;
+            tokio::select! {
+                biased;
+                how = ended(&mut self.child) => {
+                    let record = self.settle(how).await;
+                    self.end_with(record);
+                }
+                () = self.watch.changed() => {}
+                () = writable(self.stdin.as_ref()) => {}
+                () = writable(self.control.as_ref()) => {}
+                () = sleep(LOOK), if self.child.is_none() => {}
+                () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
+                    self.give_up_at = None;
+                    self.kill_supervisor();
+                }
+            }
+        }
+    }
+
+    /// Sends bytes to the agent's stdin, in order; what the agent does not read yet is held, up to 16 MiB.
+    ///
+    /// # Errors
+    /// When the input is closed, or when too much is held; then nothing of `bytes` is sent.
+    pub fn write_stdin(&mut self, bytes: &[u8]) -> Result<(), StdinError> {
+        match &mut self.stdin {
+            Some(stdin) if !self.stdin_closing => stdin.push(bytes),
+            _ => Err(StdinError::Closed),
+        }
+    }
+
+    /// Closes the agent's stdin after everything that was written before.
+    pub fn close_stdin(&mut self) {
+        self.stdin_closing = true;
+        self.flush();
+    }
+
+    /// Asks the agent's process group to end, and kills everything of the run that is left after `grace`.
+    /// A later call can only shorten the grace.
+    pub fn end(&mut self, grace: Duration) {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.command(&Command::End { grace_ms });
+        self.expect_end_after(grace);
+    }
+
+    /// Kills everything of the run at once.
+    pub fn kill(&mut self) {
+        self.command(&Command::Kill);
+        self.expect_end_after(Duration::ZERO);
+    }
+
+    /// Up to here everything was dealt with for good: its space can be given back, and the agent may write more.
+    /// Only with [`Credit::Explicit`]; never beyond [`position`](Self::position).
+    pub fn acknowledge(&mut self, upto: Position) {
+        let read = self.position();
+        self.acknowledged.stdout = self.acknowledged.stdout.max(upto.stdout.min(read.stdout));
+        self.acknowledged.stderr = self.acknowledged.stderr.max(upto.stderr.min(read.stderr));
+        self.flush();
+    }
+
+    fn expect_end_after(&mut self, grace: Duration) {
+        // A grace without bounds is a run without a back-stop.
+        let Some(at) = Instant::now().checked_add(grace.saturating_add(SUPERVISOR_LIMIT)) else { return };
+        self.give_up_at = Some(self.give_up_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn command(&mut self, command: &Command) {
+        let Some(control) = &mut self.control else { return };
+        let mut line = serde_json::to_vec(command).expect("a command is plain data");
+        line.push(b'\n');
+        // Full only when the supervisor hangs, which the back-stop ends; closed only when the run is over.
+        let _ = control.push(&line);
+    }
+
+    fn flush(&mut self) {
+        if let Some(stdin) = &mut self.stdin {
+            stdin.flush();
+            if self.stdin_closing && stdin.is_empty() {
+                // The bytes are in the FIFO, so the supervisor sees them before this command.
+                self.stdin = None;
+                self.command(&Command::CloseStdin);
+            }
+        }
+        if let Some(control) = &mut self.control {
+            control.flush();
+        }
+        self.send_credit();
+    }
+
+    fn send_credit(&mut self) {
+        let (upto, step) = match self.credit {
+            Credit::OnRead => (self.position(), self.credit_step),
+            Credit::Explicit => (self.acknowledged, 1),
+        };
+        let due = upto.stdout - self.credited.stdout >= step || upto.stderr - self.credited.stderr >= step;
+        // One at a time: a later one says all that an earlier one did.
+        if due && self.control.as_ref().is_some_and(Outbound::is_empty) {
+            self.credited = upto;
+            self.command(&Command::Credit { stdout: upto.stdout, stderr: upto.stderr });
+        }
+    }
+
+    fn read(&mut self) -> Option<RunEvent> {
+        let stderr_first = std::mem::replace(&mut self.stderr_first, false);
+        if stderr_first && let Some(bytes) = self.stderr.read() {
+            return Some(RunEvent::Stderr(bytes));
+        }
+        if let Some(bytes) = self.stdout.read() {
+            self.stderr_first = true;
+            return Some(RunEvent::Stdout(bytes));
+        }
+        if stderr_first {
+            return None;
+        }
+        self.stderr.read().map(RunEvent::Stderr)
+    }
+
+    fn end_with(&mut self, record: ExitRecord) {
+        self.stdout.end = Some(record.stdout_len);
+        self.stderr.end = Some(record.stderr_len);
+        (self.stdin, self.control, self.give_up_at) = (None, None, None);
+        self.ended = Some(self.with_spool_errors(record));
+    }
+
+    fn with_spool_errors(&self, mut record: ExitRecord) -> ExitRecord {
+        for (name, spool, length) in
+            [("stdout", &self.stdout, record.stdout_len), ("stderr", &self.stderr, record.stderr_len)]
+        {
+            if let Some(error) = spool.error.as_ref().filter(|_| length > spool.offset) {
+                let note = format!("{name} could not be read from byte {}: {error}", spool.offset);
+                record.note = Some(record.note.map_or(note.clone(), |earlier| format!("{earlier}; {note}")));
+            }
+        }
+        record
+    }
+
+    /// For a supervisor that is not our child: its record, or that it is gone without one.
+    async fn look_at_the_directory(&self) -> Option<ExitRecord> {
+        if let Ok(Some(record)) = self.dir.exit() {
+            return Some(record);
+        }
+        match self.dir.is_supervised() {
+            Ok(false) => Some(self.settle("its lock is free".into()).await),
+            Ok(true) | Err(_) => None,
+        }
+    }
+
+    /// The supervisor has ended: its record, or a truthful one of ours.
+    async fn settle(&self, how: String) -> ExitRecord {
+        let dir = self.dir.clone();
+        let settled = tokio::task::spawn_blocking(move || match dir.exit() {
+            Ok(Some(record)) => record,
+            Ok(None) => lost::settle(&dir, &how),
+            Err(error) => lost::settle(&dir, &format!("{how}; {error}")),
+        });
+        settled.await.unwrap_or_else(|error| {
+            let mut record = ExitRecord::new(crate::supervise::record::EndedBy::SupervisorLost);
+            record.note = Some(format!("what the run left behind is unknown: {error}"));
+            record
+        })
+    }
+
+    /// The kernel kills the agent with it; what else is left is found by its marker.
+    fn kill_supervisor(&mut self) {
+        tracing::warn!(run = %self.dir.path().display(), "the supervisor of a run does not end it, and is killed");
+        if let Some(child) = &mut self.child {
+            let _ = child.start_kill();
+        } else {
+            self.kill_strange_supervisor();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn kill_strange_supervisor(&self) {
+        use crate::supervise::{procfs, tree};
+        if let Ok(status) = self.dir.status()
+            && status.boot_id == procfs::boot_id()
+            && let Some(stat) = procfs::Stat::of(status.supervisor.pid)
+            && Some(stat.started) == status.supervisor.started
+        {
+            tree::signal_same(&stat, rustix::process::Signal::KILL);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn kill_strange_supervisor(&self) {}
+}
+
+/// Waits for the end of a supervisor that is our child; for ever when it is not.
+async fn ended(child: &mut Option<Child>) -> String {
+    let Some(child) = child else { return std::future::pending().await };
+    match child.wait().await {
+        Ok(status) => status.to_string(),
+        Err(error) => format!("its end is unknown: {error}"),
+    }
+}
+
+async fn writable(outbound: Option<&Outbound>) {
+    match outbound {
+        Some(outbound) => outbound.writable().await,
+        None => std::future::pending().await,
+    }
+}
