@@ -1,0 +1,3 @@
+//! Finding the agent CLIs of this machine.
+
+pub mod registry;
