@@ -20,6 +20,8 @@ pub struct AgentCli {
     pub args_var: Option<&'static str>,
     /// Arguments that make it print its version.
     pub version_args: &'static [&'static str],
+    /// Arguments that make it say, in one JSON line, that it speaks the daemon's protocol; `None` if it just does.
+    pub gate_args: Option<&'static [&'static str]>,
     /// The oldest version that works; `None` accepts every one.
     pub min_version: Option<Version>,
 }
@@ -34,6 +36,7 @@ macro_rules! cli {
             model_var: Some(concat!("MULTICA_", $x, "_MODEL")),
             args_var: None,
             version_args: &["--version"],
+            gate_args: None,
             min_version: None,
         }
     };
@@ -65,7 +68,10 @@ pub static AGENT_CLIS: &[AgentCli] = &[
     cli!("cursor", "Cursor", "cursor-agent", "CURSOR"),
     cli!("kimi", "Kimi", "kimi", "KIMI"),
     cli!("reasonix", "Reasonix", "reasonix", "REASONIX"),
-    cli!("dsh", "DeepSeek Harness", "dsh", "DSH"),
+    AgentCli {
+        gate_args: Some(&["--profile", "multica", "--probe"]),
+        ..cli!("dsh", "DeepSeek Harness", "dsh", "DSH")
+    },
     cli!("kiro", "Kiro", "kiro-cli", "KIRO"),
     cli!("antigravity", "Antigravity", "agy", "ANTIGRAVITY"),
     cli!("qoder", "Qoder", "qodercli", "QODER"),

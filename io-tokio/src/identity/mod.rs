@@ -88,7 +88,9 @@ mod tests {
 
     fn settings(home: &Path, profile: &str, env: &[(&str, &str)]) -> Settings {
         let mut all = Env::from_pairs([("HOME", home)]);
-        env.iter().for_each(|(name, value)| all.set(*name, *value));
+        for (name, value) in env {
+            all.set(*name, *value);
+        }
         let flags = Flags { profile: profile.to_owned(), ..Flags::default() };
         Settings::load(&flags, &all, Path::new("/")).expect("settings")
     }
