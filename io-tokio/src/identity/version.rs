@@ -1,0 +1,41 @@
+//! The version that servers gate features on.
+
+/// The release of the multica command line whose behaviour is matched.
+pub const COMPATIBLE_WITH: &str = "0.4.32";
+
+/// The commit that this program was built from, if the build said so with `LONGSHORE_COMMIT`: 7 to 40 lower-case
+/// hexadecimal digits.
+pub fn commit() -> Option<&'static str> {
+    option_env!("LONGSHORE_COMMIT").filter(|c| {
+        (7..=40).contains(&c.len()) && c.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
+/// The version told to servers and by `longshore version`, in the form that `git describe` has for a build between
+/// releases: such a version passes every gate, and nobody offers to replace the program by an official release.
+/// The number in the middle is longshore's own version: 1002003 for 1.2.3.
+pub fn cli_version() -> String {
+    let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+    let own = number(env!("CARGO_PKG_VERSION_MAJOR")) * 1_000_000
+        + number(env!("CARGO_PKG_VERSION_MINOR")) * 1_000
+        + number(env!("CARGO_PKG_VERSION_PATCH"));
+    format!("v{COMPATIBLE_WITH}-{own}-g{}", commit().unwrap_or("0000000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cli_58_the_version_has_the_form_that_passes_every_gate() {
+        let version = cli_version();
+        let rest = version.strip_prefix('v').expect("a v");
+        let parts: Vec<&str> = rest.split('-').collect();
+        assert_eq!(parts.len(), 3, "{version}");
+        let triple: Vec<u32> = parts[0].split('.').map(|n| n.parse().expect("a number")).collect();
+        assert!(triple.len() == 3 && triple >= vec![0, 4, 24], "{version}");
+        assert!(parts[1].parse::<u64>().is_ok(), "{version}");
+        let hash = parts[2].strip_prefix('g').expect("a g");
+        assert!(!hash.is_empty() && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{version}");
+    }
+}
