@@ -1,0 +1,166 @@
+//! One claim.
+
+use super::outbox::Outbox;
+use crate::prepare::reuse::Reuse;
+use crate::prepare::{Claim, Prepared};
+use crate::supervise::Ready;
+use crate::tempdir::TempDir;
+use crate::wire::report::{CompleteRequest, FailRequest, Pointers, Usage};
+use crate::wire::task::Task;
+use longshore_core::codec::outcome::Outcome;
+use longshore_core::event::ClaimKey;
+use longshore_core::id::TaskId;
+use longshore_core::reason::FailReason;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is kept for a claim.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its number.
+    pub claim: ClaimKey,
+    /// The task's id.
+    pub id: TaskId,
+    /// All that the server said of the task.
+    pub task: Task,
+    /// The agent CLI family of its runtime; empty if the runtime is not ours.
+    pub provider: String,
+    /// Messages on their way to the server.
+    pub outbox: Outbox,
+    disk: Mutex<Disk>,
+    ending: Mutex<Ending>,
+}
+
+/// What a claim holds on this machine.
+#[derive(Default)]
+pub struct Disk {
+    /// The lock on its own directory.
+    pub claim: Option<Claim>,
+    /// The lock on the directory that is used again.
+    pub reuse: Option<Reuse>,
+    /// The directory.
+    pub prepared: Option<Prepared>,
+    /// The private temp dir.
+    pub temp: Option<TempDir>,
+    /// The processes that wait for the launch.
+    pub ready: Option<Ready>,
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disk").field("prepared", &self.prepared).finish_non_exhaustive()
+    }
+}
+
+/// What a claim came to.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// What the agent made of it; of both attempts, if there were two.
+    pub outcome: Option<Outcome>,
+    /// Session that the agent named.
+    pub session: Option<String>,
+    /// A session that turned out dead.
+    pub retired_session: Option<String>,
+    /// Why it could not be prepared or launched, in words for people.
+    pub trouble: Option<String>,
+    /// Why the server would not take the completion.
+    pub refusal: Option<String>,
+}
+
+impl Entry {
+    pub(super) fn new(claim: ClaimKey, task: Task, provider: String) -> Self {
+        Self {
+            claim,
+            id: TaskId::new(task.id.as_str()),
+            task,
+            provider,
+            outbox: Outbox::default(),
+            disk: Mutex::default(),
+            ending: Mutex::default(),
+        }
+    }
+
+    /// What it holds on this machine.
+    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it came to.
+    pub fn ending(&self) -> MutexGuard<'_, Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes why it could not be prepared or launched.
+    pub fn trouble(&self, text: impl Into<String>) {
+        self.ending().trouble = Some(text.into());
+    }
+
+    /// The work directory, if there is one.
+    pub fn work_dir(&self) -> Option<String> {
+        self.disk().prepared.as_ref().map(|prepared| prepared.workdir.display().to_string())
+    }
+
+    fn pointers(&self) -> Pointers {
+        let work_dir = self.work_dir().unwrap_or_default();
+        let ending = self.ending();
+        let of_outcome = ending.outcome.as_ref().map(|outcome| outcome.session_id.clone());
+        let session_id = of_outcome.or_else(|| ending.session.clone()).unwrap_or_default();
+        let retired_session_id = ending.retired_session.clone().unwrap_or_default();
+        Pointers { session_id, work_dir, retired_session_id, ..Pointers::default() }
+    }
+
+    /// The report of a success.
+    pub fn completion(&self) -> CompleteRequest {
+        let output = self.ending().outcome.as_ref().map(|outcome| outcome.output.clone()).unwrap_or_default();
+        CompleteRequest { output, pointers: self.pointers() }
+    }
+
+    /// The report of a failure. The text is the agent's own where the agent failed, and ours where we did.
+    pub fn failure(&self, reason: FailReason) -> FailRequest {
+        let error = self.failure_text(reason);
+        FailRequest { error, failure_reason: reason.as_str().to_owned(), pointers: self.pointers() }
+    }
+
+    fn failure_text(&self, reason: FailReason) -> String {
+        let ending = self.ending();
+        if let Some(refusal) = &ending.refusal {
+            return format!("the work was done, but the server did not take its result: {refusal}");
+        }
+        let of_agent = ending.outcome.as_ref().map(|outcome| outcome.error.clone()).filter(|e| !e.is_empty());
+        match reason {
+            FailReason::RuntimeOffline => {
+                "the daemon stopped, or no longer has this runtime, before the task was done; it can be tried again"
+                    .to_owned()
+            }
+            FailReason::InvalidTaskIdentity => ending.trouble.clone().unwrap_or_else(|| {
+                "the task names no agent, or two different ones; it was not run".to_owned()
+            }),
+            FailReason::Timeout if of_agent.is_none() => ending.trouble.clone().unwrap_or_else(|| {
+                "the task's preparation took longer than its deadline; everything it started is gone".to_owned()
+            }),
+            _ => of_agent
+                .or_else(|| ending.trouble.clone())
+                .unwrap_or_else(|| format!("the task could not be run ({})", reason.as_str())),
+        }
+    }
+
+    /// The tokens used, by model, without entries that count nothing.
+    pub fn usage(&self) -> Vec<Usage> {
+        let ending = self.ending();
+        let Some(outcome) = &ending.outcome else { return Vec::new() };
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        outcome
+            .usage
+            .iter()
+            .map(|(model, usage)| Usage {
+                provider: self.provider.clone(),
+                model: model.clone(),
+                input_tokens: signed(usage.input_tokens),
+                output_tokens: signed(usage.output_tokens),
+                cache_read_tokens: signed(usage.cache_read_tokens),
+                cache_write_tokens: signed(usage.cache_write_tokens),
+                cost_usd_ticks: (usage.cost_usd_ticks > 0).then(|| signed(usage.cost_usd_ticks)),
+            })
+            .filter(|u| u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens > 0)
+            .collect()
+    }
+}

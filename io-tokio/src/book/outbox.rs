@@ -1,0 +1,198 @@
+//! The transcript of a run on its way to the server: numbered in the order in which the agent said it, kept until the server has it.
+
+use crate::wire::message::{Message, MessageKind, ToolInput};
+use longshore_core::codec::message::{AgentMessage, MAX_TEXT};
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Bytes of messages in one request, but for a single message that is larger.
+pub const MAX_BATCH: usize = 4 << 20;
+/// Bytes of messages that the server does not have yet at which the agent is made to wait.
+pub const MAX_UNSENT: usize = 16 << 20;
+
+/// One task's messages.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    inner: Mutex<Inner>,
+    room: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    last: u32,
+    /// Messages up to this number were handed to a request: they do not change any more.
+    sealed: u32,
+    unsent: VecDeque<Message>,
+    bytes: usize,
+}
+
+impl Outbox {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends what the agent said. Text that follows text of the same kind, and was not sent yet, becomes one message with it.
+    pub fn push(&self, message: AgentMessage) {
+        self.inner().push(message);
+    }
+
+    /// Highest number so far; 0 for none.
+    pub fn last(&self) -> u32 {
+        self.inner().last
+    }
+
+    /// The next messages above `after` and up to `upto`, as many as fit one request, and the number of the last of them.
+    /// Those up to `after` are forgotten: the server has them.
+    pub fn batch(&self, after: u32, upto: u32) -> (Vec<Message>, u32) {
+        let mut inner = self.inner();
+        inner.forget(after);
+        let mut bytes = 0;
+        let mut batch = Vec::new();
+        for message in inner.unsent.iter().take_while(|message| message.seq <= upto) {
+            bytes += size(message);
+            if bytes > MAX_BATCH && !batch.is_empty() {
+                break;
+            }
+            batch.push(message.clone());
+        }
+        let last = batch.last().map_or(upto.min(inner.last), |message| message.seq);
+        inner.sealed = inner.sealed.max(last);
+        drop(inner);
+        self.room.notify_waiters();
+        (batch, last)
+    }
+
+    /// Messages up to here are with the server.
+    pub fn taken(&self, upto: u32) {
+        self.inner().forget(upto);
+        self.room.notify_waiters();
+    }
+
+    /// Whether the agent may say more.
+    pub fn has_room(&self) -> bool {
+        self.inner().bytes < MAX_UNSENT
+    }
+
+    /// Waits until the agent may say more.
+    pub async fn room(&self) {
+        loop {
+            let notified = self.room.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+impl Inner {
+    fn push(&mut self, message: AgentMessage) {
+        let (kind, tool, content, input, output) = match message {
+            AgentMessage::Text(text) => (MessageKind::Text, String::new(), text, None, String::new()),
+            AgentMessage::Thinking(text) => (MessageKind::Thinking, String::new(), text, None, String::new()),
+            AgentMessage::ToolUse { name, input, .. } => {
+                let input = RawValue::from_string(input).ok().and_then(|raw| ToolInput::new(&raw));
+                (MessageKind::ToolUse, name, String::new(), input, String::new())
+            }
+            AgentMessage::ToolResult { name, output, .. } => {
+                (MessageKind::ToolResult, name, String::new(), None, output)
+            }
+            AgentMessage::Error(text) | AgentMessage::Note(text) => {
+                (MessageKind::Error, String::new(), text, None, String::new())
+            }
+        };
+        if matches!(kind, MessageKind::Text | MessageKind::Thinking)
+            && let Some(last) = self.unsent.back_mut()
+            && last.kind == kind
+            && last.seq > self.sealed
+            && last.content.len() + content.len() <= MAX_TEXT
+        {
+            last.content.push_str(&content);
+            self.bytes += content.len();
+            return;
+        }
+        self.last += 1;
+        let message = Message { seq: self.last, kind, tool, content, input, output };
+        self.bytes += size(&message);
+        self.unsent.push_back(message);
+    }
+
+    fn forget(&mut self, upto: u32) {
+        while self.unsent.front().is_some_and(|message| message.seq <= upto) {
+            if let Some(message) = self.unsent.pop_front() {
+                self.bytes -= size(&message);
+            }
+        }
+    }
+}
+
+/// What a message takes, roughly as much as on the wire.
+fn size(message: &Message) -> usize {
+    let input = message.input.as_ref().map_or(0, |input| input.get().len());
+    64 + message.tool.len() + message.content.len() + message.output.len() + input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(of: &str) -> AgentMessage {
+        AgentMessage::Text(of.to_owned())
+    }
+
+    #[test]
+    fn inv_101_messages_are_numbered_in_the_order_in_which_they_were_said() {
+        let outbox = Outbox::default();
+        outbox.push(AgentMessage::Thinking("t".into()));
+        outbox.push(text("a"));
+        outbox.push(text("b"));
+        outbox.push(AgentMessage::ToolUse { call_id: "1".into(), name: "Bash".into(), input: "{}".into() });
+        let (batch, last) = outbox.batch(0, 99);
+        let seen: Vec<_> = batch.iter().map(|m| (m.seq, m.kind, m.content.as_str())).collect();
+        assert_eq!(
+            seen,
+            [(1, MessageKind::Thinking, "t"), (2, MessageKind::Text, "ab"), (3, MessageKind::ToolUse, "")]
+        );
+        assert_eq!(last, 3);
+    }
+
+    #[test]
+    fn what_was_handed_to_a_request_never_changes() {
+        let outbox = Outbox::default();
+        outbox.push(text("a"));
+        assert_eq!(outbox.batch(0, 1).1, 1);
+        outbox.push(text("b"));
+        assert_eq!(outbox.last(), 2, "a new message, as the first may be on its way");
+        let (again, _) = outbox.batch(0, 2);
+        assert_eq!(again.iter().map(|m| m.content.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(outbox.batch(1, 2).0.len(), 1, "what the server has is forgotten");
+    }
+
+    #[test]
+    fn a_batch_is_bounded_but_never_empty_while_there_is_something() {
+        let outbox = Outbox::default();
+        for _ in 0..40 {
+            outbox.push(text(&"x".repeat(MAX_TEXT)));
+        }
+        let (batch, last) = outbox.batch(0, 40);
+        assert_eq!(batch.len(), usize::try_from(last).expect("small"));
+        assert!((10..20).contains(&batch.len()), "{}", batch.len());
+    }
+
+    #[tokio::test]
+    async fn an_agent_waits_until_the_server_has_taken_enough() {
+        let outbox = Outbox::default();
+        while outbox.has_room() {
+            outbox.push(text(&"x".repeat(MAX_TEXT)));
+        }
+        let waits = outbox.room();
+        tokio::pin!(waits);
+        assert!(futures_util::poll!(waits.as_mut()).is_pending());
+        outbox.taken(outbox.last() / 2);
+        waits.await;
+    }
+}
