@@ -1,12 +1,15 @@
 //! Calls against a server that misbehaves.
 
+use super::body::TrackedBody;
 use super::endpoints::Workspaces;
 use super::test_server::{Seen, TOKEN, TestServer, client, read_request, reply};
 use super::{CallError, Client, Limit, MAX_ERROR_BODY, RejectKind, Request};
 use crate::secret::Secret;
-use crate::wire::claim::{ClaimRequest, TaskStatus};
+use crate::wire::claim::ClaimRequest;
 use crate::wire::report::{FailRequest, SessionRequest};
 use crate::wire::routes;
+use crate::wire::status::TaskStatus;
+use bytes::Bytes;
 use longshore_core::id::{RuntimeId, TaskId};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// Longer than any call here takes.
 const LONG: Duration = Duration::from_secs(30);
 /// Shorter than a server that never answers.
-const SHORT: Duration = Duration::from_millis(200);
+const SHORT: Duration = Duration::from_millis(500);
 
 fn start() -> Request {
     Request::new(routes::START, &["t"]).expect("a request")
@@ -173,11 +176,11 @@ async fn server_that_must_not_be_called() -> Client {
 async fn bug_01_no_answer_is_of_unknown_fate() {
     let server = TestServer::start(|mut stream, _| async move {
         read_request(&mut stream).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     })
     .await;
     let error = start_error(&server.client(), SHORT).await;
-    assert!(matches!(&error, CallError::Unknown { why } if why.contains("200ms")), "{error}");
+    assert!(matches!(&error, CallError::Unknown { why } if why.contains("500ms")), "{error}");
 }
 
 #[tokio::test]
@@ -236,7 +239,7 @@ async fn a_cancelled_call_says_whether_it_was_sent() {
             async move {
                 read_request(&mut stream).await;
                 cancel.cancel();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     })
@@ -438,8 +441,42 @@ async fn connections_are_reused_until_they_are_dropped() {
     assert_eq!([told.recv().await, told.recv().await, told.recv().await], [Some(0), Some(0), Some(1)]);
 }
 
+#[tokio::test]
+async fn of_a_request_that_was_given_up_before_its_body_was_asked_for_no_byte_leaves() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let server = TestServer::start(move |mut stream, number| {
+        let tell = tell.clone();
+        async move {
+            if number == 1 {
+                read_request(&mut stream).await.expect("a request");
+                stream.write_all(&reply(200, "", "{}")).await.expect("written");
+            }
+            let mut rest = Vec::new();
+            let read = stream.read_to_end(&mut rest).await;
+            tell.send((read.is_ok(), rest)).expect("the test listens");
+        }
+    })
+    .await;
+    let client = server.client();
+    let give_up = async || {
+        let (body, handover) = TrackedBody::new(Bytes::from_static(b"{}"));
+        assert!(handover.revoke());
+        let request = client.builder(routes::Method::Post, "/x").body(reqwest::Body::wrap(body));
+        assert!(request.send().await.is_err());
+    };
+    give_up().await;
+    assert_eq!(told.recv().await, Some((true, Vec::new())));
+    client.call(start(), LONG).await.expect("a reply");
+    // Now there is a connection that was used before.
+    give_up().await;
+    drop(client);
+    assert_eq!(told.recv().await, Some((true, Vec::new())));
+}
+
 #[test]
 fn inv_i25_nothing_that_prints_holds_the_token() {
     let client = client("http://127.0.0.1:1");
     assert!(!format!("{client:?} {:?}", client.builder(routes::Method::Get, "/")).contains(TOKEN));
+    let reply = super::Reply { status: 200, etag: None, text: TOKEN.to_owned() };
+    assert_eq!(format!("{reply:?} {:?}", start()), "200 (14 bytes) POST /api/daemon/tasks/t/start (2 bytes)");
 }

@@ -7,7 +7,7 @@ use super::client::Client;
 use super::error::CallError;
 use super::limit::Limit;
 use super::request::{Reply, Request};
-use crate::wire::claim::{ClaimReply, ClaimRequest, Row, TaskStatus};
+use crate::wire::claim::{ClaimReply, ClaimRequest};
 use crate::wire::heartbeat::{HeartbeatReply, HeartbeatRequest};
 use crate::wire::json::{self, DecodeError};
 use crate::wire::message::{MessagesRequest, StoredMessage};
@@ -20,6 +20,7 @@ use crate::wire::report::{
     WaitRequest,
 };
 use crate::wire::routes::{self, Route};
+use crate::wire::status::{Row, TaskStatus};
 use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 
 use super::test_server::{TestServer, client, read_request, reply};
 use super::{CallError, Client};
-use crate::wire::claim::TaskStatus;
+use crate::wire::status::TaskStatus;
 use longshore_core::id::TaskId;
 use std::process::Stdio;
 use std::time::Duration;

@@ -4,16 +4,24 @@ use crate::wire::json;
 use crate::wire::routes::{Method, Route};
 use bytes::Bytes;
 use serde::Serialize;
+use std::fmt;
 
 use super::error::CallError;
 
-/// A request that is ready to be sent.
-#[derive(Clone, Debug)]
+/// A request that is ready to be sent. It prints without its body.
+#[derive(Clone)]
 pub struct Request {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Option<Bytes>,
     pub(super) etag: Option<String>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.body.as_ref().map_or(0, Bytes::len);
+        write!(f, "{} {} ({bytes} bytes)", self.method.as_str(), self.path)
+    }
 }
 
 impl Request {
@@ -57,8 +65,8 @@ impl Request {
     }
 }
 
-/// A reply with a status that means success.
-#[derive(Clone, Debug)]
+/// A reply with a status that means success. It prints without its text, which may hold credentials.
+#[derive(Clone)]
 pub struct Reply {
     /// From 200 to 299, or 304 if that was asked for.
     pub status: u16,
@@ -66,4 +74,10 @@ pub struct Reply {
     pub etag: Option<String>,
     /// The whole body, with what is no UTF-8 replaced.
     pub text: String,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes)", self.status, self.text.len())
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The least that is waited when the server asks for a wait.
 pub const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The most that is waited, whatever the server asks for.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// Reads a date of HTTP.
 pub(super) fn http_date(text: &str) -> Option<Timestamp> {

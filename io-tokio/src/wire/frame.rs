@@ -7,6 +7,7 @@ use super::lenient;
 use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::fmt;
 
 /// A frame to the server.
 #[derive(Clone, Debug, Serialize)]
@@ -71,8 +72,8 @@ impl Inbound {
     }
 }
 
-/// The answer to a claim over the control link.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// The answer to a claim over the control link. It prints without its body, which may hold credentials.
+#[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct RpcResponse {
     /// Which claim.
@@ -87,6 +88,12 @@ pub struct RpcResponse {
     /// What went wrong before the claim was looked at; empty if nothing did.
     #[serde(deserialize_with = "lenient::field")]
     pub error: String,
+}
+
+impl fmt::Debug for RpcResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {:?} ({} bytes)", self.request_id, self.status, self.error, self.size())
+    }
 }
 
 impl RpcResponse {
@@ -109,6 +116,18 @@ impl RpcResponse {
     }
 }
 
+/// The ids in a hint.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    #[serde(rename = "runtime_id", deserialize_with = "lenient::field")]
+    runtime: Option<String>,
+    #[serde(rename = "task_id", deserialize_with = "lenient::field")]
+    task: Option<String>,
+    #[serde(rename = "workspace_id", deserialize_with = "lenient::field")]
+    workspace: Option<String>,
+}
+
 /// Reads a frame. `None` for one that is malformed or that this version does not know.
 pub fn decode(text: &str) -> Option<Inbound> {
     #[derive(Deserialize)]
@@ -118,31 +137,21 @@ pub fn decode(text: &str) -> Option<Inbound> {
         #[serde(borrow, default)]
         payload: Option<&'a RawValue>,
     }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Ids {
-        #[serde(deserialize_with = "lenient::field")]
-        runtime_id: Option<String>,
-        #[serde(deserialize_with = "lenient::field")]
-        task_id: Option<String>,
-        #[serde(deserialize_with = "lenient::field")]
-        workspace_id: Option<String>,
-    }
-
     let frame: Frame<'_> = json::decode(text, "a frame").ok()?;
     let payload = frame.payload.map_or("{}", RawValue::get);
     let some = |id: Option<String>| id.filter(|id| !id.is_empty());
-    let ids = || serde_json::from_str::<Ids>(payload).ok();
+    let ids = || serde_json::from_str::<Named>(payload).ok();
     match &*frame.kind {
         "daemon:task_available" => ids().map(|ids| Inbound::TaskAvailable {
-            runtime_id: some(ids.runtime_id).map(RuntimeId::new),
-            task_id: some(ids.task_id).map(TaskId::new),
+            runtime_id: some(ids.runtime).map(RuntimeId::new),
+            task_id: some(ids.task).map(TaskId::new),
         }),
         "daemon:pending_work" => {
-            some(ids()?.runtime_id).map(|id| Inbound::PendingWork { runtime_id: RuntimeId::new(id) })
+            some(ids()?.runtime).map(|id| Inbound::PendingWork { runtime_id: RuntimeId::new(id) })
         }
-        "daemon:runtime_profiles_changed" => some(ids()?.workspace_id)
-            .map(|id| Inbound::ProfilesChanged { workspace_id: WorkspaceId::new(id) }),
+        "daemon:runtime_profiles_changed" => {
+            some(ids()?.workspace).map(|id| Inbound::ProfilesChanged { workspace_id: WorkspaceId::new(id) })
+        }
         "daemon:workspaces_changed" => Some(Inbound::WorkspacesChanged),
         "daemon:heartbeat_ack" => {
             let ack: HeartbeatReply = serde_json::from_str(payload).ok()?;
@@ -196,6 +205,7 @@ mod tests {
         );
         assert!(good.is_success());
         assert_eq!(good.tasks().expect("tasks").tasks[0].id, "t");
+        assert_eq!(format!("{good:?}"), "q 200 \"\" (23 bytes)");
         let refused =
             rpc(r#"{"type":"daemon:rpc_response","payload":{"request_id":"q","status":429,"error":"busy"}}"#);
         assert_eq!((refused.is_success(), refused.error.as_str()), (false, "busy"));

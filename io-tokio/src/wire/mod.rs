@@ -9,6 +9,7 @@ pub mod message;
 pub mod register;
 pub mod report;
 pub mod routes;
+pub mod status;
 pub mod task;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Holds the types against recorded exchanges of a real daemon with a real server.
 
-use super::claim::{ClaimReply, ClaimRequest, Row, TaskStatus};
+use super::claim::{ClaimReply, ClaimRequest};
 use super::frame::{self, Inbound, Outgoing, RpcRequest};
 use super::heartbeat::{HeartbeatReply, HeartbeatRequest};
 use super::json::{self, DecodeError};
@@ -14,6 +14,7 @@ use super::report::{
     UsageRequest,
 };
 use super::routes::{self, Method, Route};
+use super::status::{Row, TaskStatus};
 use crate::http::endpoints::{acknowledged, row};
 use crate::http::{CallError, RejectKind};
 use longshore_core::id::{RuntimeId, WorkspaceId};

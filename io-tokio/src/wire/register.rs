@@ -303,4 +303,25 @@ mod tests {
         assert!(bare.repos.settings.names_co_author());
         assert!(RegisterReply::decode("{}").is_err());
     }
+
+    #[test]
+    fn a_reason_names_its_runtime_and_leaves_out_what_is_empty() {
+        let reason = OfflineReason {
+            code: "not_executable",
+            detail: String::new(),
+            repair: Some(Repair {
+                package: String::new(),
+                command: "chmod +x x".into(),
+                shell: String::new(),
+            }),
+        };
+        let request = DeregisterRequest {
+            runtime_ids: &[RuntimeId::new("r")],
+            offline_reasons: BTreeMap::from([(RuntimeId::new("r"), reason)]),
+        };
+        assert_eq!(
+            serde_json::to_string(&request).expect("json"),
+            r#"{"runtime_ids":["r"],"offline_reasons":{"r":{"code":"not_executable","repair":{"command":"chmod +x x"}}}}"#
+        );
+    }
 }

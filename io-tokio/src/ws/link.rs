@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError}
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 /// A link over which nothing came for so long is dead. The server pings every 54 s.
-pub const READ_DEADLINE: Duration = Duration::from_secs(60);
+pub const READ_DEADLINE: Duration = Duration::from_mins(1);
 /// A frame that is not written after so long ends the link.
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// Most bytes of a message from the server. A smaller bound would lose claims.
@@ -165,12 +165,10 @@ where
 
     let mut step = |cx: &mut Context<'_>| -> Poll<Result<(), DownReason>> {
         let mut moved = false;
-        if !writing {
-            if let Some(text) = out.begin(cx) {
-                socket.start_send_unpin(Message::Text(text)).map_err(down)?;
-                writing = true;
-                stall.as_mut().reset(Instant::now() + deadlines.write);
-            }
+        if !writing && let Some(text) = out.begin(cx) {
+            socket.start_send_unpin(Message::Text(text)).map_err(down)?;
+            writing = true;
+            stall.as_mut().reset(Instant::now() + deadlines.write);
         }
         if writing {
             match socket.poll_flush_unpin(cx) {
