@@ -102,7 +102,7 @@ impl Entry {
     fn pointers(&self) -> Pointers {
         let work_dir = self.work_dir().unwrap_or_default();
         let ending = self.ending();
-        let of_outcome = ending.outcome.as_ref().map(|outcome| outcome.session_id.clone());
+        let of_outcome = ending.outcome.as_ref().map(|outcome| outcome.session_id.clone().unwrap_or_default());
         let session_id = of_outcome.or_else(|| ending.session.clone()).unwrap_or_default();
         let retired_session_id = ending.retired_session.clone().unwrap_or_default();
         Pointers { session_id, work_dir, retired_session_id, ..Pointers::default() }
@@ -154,10 +154,10 @@ impl Entry {
             .map(|(model, usage)| Usage {
                 provider: self.provider.clone(),
                 model: model.clone(),
-                input_tokens: signed(usage.input_tokens),
-                output_tokens: signed(usage.output_tokens),
-                cache_read_tokens: signed(usage.cache_read_tokens),
-                cache_write_tokens: signed(usage.cache_write_tokens),
+                input_tokens: signed(usage.input),
+                output_tokens: signed(usage.output),
+                cache_read_tokens: signed(usage.cache_read),
+                cache_write_tokens: signed(usage.cache_write),
                 cost_usd_ticks: (usage.cost_usd_ticks > 0).then(|| signed(usage.cost_usd_ticks)),
             })
             .filter(|u| u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens > 0)

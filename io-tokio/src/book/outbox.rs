@@ -92,8 +92,8 @@ impl Outbox {
 impl Inner {
     fn push(&mut self, message: AgentMessage) {
         let (kind, tool, content, input, output) = match message {
-            AgentMessage::Text(text) => (MessageKind::Text, String::new(), text, None, String::new()),
-            AgentMessage::Thinking(text) => (MessageKind::Thinking, String::new(), text, None, String::new()),
+            AgentMessage::Text { text } => (MessageKind::Text, String::new(), text, None, String::new()),
+            AgentMessage::Thinking { text } => (MessageKind::Thinking, String::new(), text, None, String::new()),
             AgentMessage::ToolUse { name, input, .. } => {
                 let input = RawValue::from_string(input).ok().and_then(|raw| ToolInput::new(&raw));
                 (MessageKind::ToolUse, name, String::new(), input, String::new())
@@ -101,7 +101,7 @@ impl Inner {
             AgentMessage::ToolResult { name, output, .. } => {
                 (MessageKind::ToolResult, name, String::new(), None, output)
             }
-            AgentMessage::Error(text) | AgentMessage::Note(text) => {
+            AgentMessage::Error { text } | AgentMessage::Note { text } => {
                 (MessageKind::Error, String::new(), text, None, String::new())
             }
         };
@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     fn text(of: &str) -> AgentMessage {
-        AgentMessage::Text(of.to_owned())
+        AgentMessage::Text { text: of.to_owned() }
     }
 
     #[test]
     fn inv_101_messages_are_numbered_in_the_order_in_which_they_were_said() {
         let outbox = Outbox::default();
-        outbox.push(AgentMessage::Thinking("t".into()));
+        outbox.push(AgentMessage::Thinking { text: "t".into() });
         outbox.push(text("a"));
         outbox.push(text("b"));
         outbox.push(AgentMessage::ToolUse { call_id: "1".into(), name: "Bash".into(), input: "{}".into() });

@@ -1,0 +1,291 @@
+//! Requests of the core to the server, carried out.
+
+use super::host::Host;
+use super::offers;
+use crate::book::Entry;
+use crate::http::endpoints::Workspaces;
+use crate::http::{CallError, Limit, RejectKind};
+use crate::wire::claim::ClaimRequest;
+use crate::wire::heartbeat::HeartbeatRequest;
+use crate::wire::message::MessagesRequest;
+use crate::wire::register::{DeregisterRequest, OfferedRuntime, RegisterRequest};
+use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest};
+use crate::wire::status::TaskStatus as WireStatus;
+use longshore_core::effect::ApiCall;
+use longshore_core::error::{ApiError, Refusal};
+use longshore_core::event::{ApiReply, ClaimKey, Registered, TaskStatus};
+use longshore_core::id::{Provider, WorkspaceId, is_safe_component};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Result<T> = std::result::Result<T, CallError>;
+
+/// Carries out one request. Whatever happens, it ends within the limit.
+pub(super) async fn perform(host: &Host, call: &ApiCall, limit: Limit) -> std::result::Result<ApiReply, ApiError> {
+    match ask(host, call, limit).await {
+        Ok(reply) => Ok(reply),
+        Err(error) => {
+            tracing::debug!(call = name(call), %error, "a request to the server had no success");
+            if let (ApiCall::Complete { claim }, CallError::Rejected(_)) = (call, &error)
+                && let Some(entry) = host.book.get(*claim)
+            {
+                entry.ending().refusal = Some(error.to_string());
+            }
+            Err(for_core(&error))
+        }
+    }
+}
+
+async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
+    let client = &host.client;
+    match call {
+        ApiCall::Renew => client.renew_token(limit).await.map(|renewal| {
+            tracing::debug!(renewed = renewal.renewed, expires_at = renewal.expires_at, "credential checked");
+            ApiReply::Done
+        }),
+        ApiCall::Workspaces => workspaces(host, limit).await,
+        ApiCall::Register { workspace } => register(host, workspace, limit).await,
+        ApiCall::RecoverOrphans { runtime } => client.recover_orphans(runtime, limit).await.map(|recovered| {
+            if recovered.orphaned > 0 {
+                tracing::info!(%runtime, orphaned = recovered.orphaned, retried = recovered.retried, "tasks of an earlier daemon were failed");
+            }
+            ApiReply::Done
+        }),
+        ApiCall::Deregister { runtimes } => {
+            let request = DeregisterRequest { runtime_ids: runtimes, offline_reasons: BTreeMap::new() };
+            client.deregister(&request, limit).await.map(|()| ApiReply::Done)
+        }
+        ApiCall::Beat { runtime } => {
+            let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: false };
+            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten { gone: reply.runtime_gone })
+        }
+        ApiCall::Claim(call) => {
+            let runtime_ids = host.set().in_scope(call.scope());
+            let request = ClaimRequest {
+                daemon_id: &host.identity.daemon_id,
+                runtime_ids: &runtime_ids,
+                max_tasks: u32::from(call.max()),
+            };
+            client.claim_batch(&request, limit).await.map(|reply| offers::take(host, reply, None))
+        }
+        ApiCall::ClaimOne(call) => {
+            let reply = client.claim_one(call.runtime(), limit).await;
+            reply.map(|reply| offers::take(host, reply, Some(call.runtime())))
+        }
+        _ => about_task(host, call, limit).await,
+    }
+}
+
+async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
+    let client = &host.client;
+    let entry = |claim: ClaimKey| {
+        let forgotten = || CallError::NotSent { why: "the claim was forgotten".to_owned() };
+        host.book.get(claim).ok_or_else(forgotten)
+    };
+    let row = |status| ApiReply::Task { status: for_core_status(status) };
+    match call {
+        ApiCall::Lease { claim } => {
+            let entry = entry(*claim)?;
+            let runtime = entry.task.runtime_id.as_str().into();
+            client.prepare_lease(&runtime, &entry.id, limit).await.map(|task| row(task.status))
+        }
+        ApiCall::Start(call) => {
+            let entry = entry(call.claim())?;
+            client.start(&entry.id, limit).await.map(|task| row(task.status))
+        }
+        ApiCall::Status { claim } => client.status(&entry(*claim)?.id, limit).await.map(row),
+        ApiCall::Messages { claim, after, upto } => messages(host, &entry(*claim)?, *after, *upto, limit).await,
+        ApiCall::MessagesKnown { claim, after } => {
+            let entry = entry(*claim)?;
+            let stored = client.messages_since(&entry.id, *after, limit).await?;
+            let upto = stored.items.iter().filter_map(|message| u32::try_from(message.seq).ok()).max();
+            Ok(ApiReply::Known { upto: upto.unwrap_or(0) })
+        }
+        ApiCall::Usage { claim } => {
+            let entry = entry(*claim)?;
+            let usage = entry.usage();
+            if usage.is_empty() {
+                return Ok(ApiReply::Done);
+            }
+            client.report_usage(&entry.id, &UsageRequest { usage: &usage }, limit).await.map(|()| ApiReply::Done)
+        }
+        ApiCall::Pin { claim } => {
+            let entry = entry(*claim)?;
+            let session = entry.ending().session.clone().unwrap_or_default();
+            let work_dir = entry.work_dir().unwrap_or_default();
+            let request = SessionRequest { session_id: &session, work_dir: &work_dir };
+            client.pin_session(&entry.id, &request, limit).await.map(|()| ApiReply::Done)
+        }
+        ApiCall::Complete { claim } => {
+            let entry = entry(*claim)?;
+            client.complete(&entry.id, &entry.completion(), limit).await.map(|task| row(task.status))
+        }
+        ApiCall::Fail { claim, reason } => {
+            let entry = entry(*claim)?;
+            client.fail(&entry.id, &entry.failure(*reason), limit).await.map(|task| row(task.status))
+        }
+        ApiCall::CancelAck { claim } => {
+            let entry = entry(*claim)?;
+            client.cancel_ack(&entry.id, &CancelAckRequest::default(), limit).await.map(|()| ApiReply::Done)
+        }
+        _ => Err(CallError::NotSent { why: "this version does not know the request".to_owned() }),
+    }
+}
+
+async fn messages(host: &Host, entry: &Arc<Entry>, after: u32, upto: u32, limit: Limit) -> Result<ApiReply> {
+    let (batch, last) = entry.outbox.batch(after, upto);
+    if !batch.is_empty() {
+        host.client.post_messages(&entry.id, &MessagesRequest { messages: &batch }, limit).await?;
+    }
+    entry.outbox.taken(last);
+    Ok(ApiReply::Known { upto: last })
+}
+
+async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
+    let (etag, legacy) = {
+        let listed = host.listed();
+        (listed.etag.clone(), listed.legacy)
+    };
+    let mut legacy = legacy;
+    let mut reply = if legacy {
+        host.client.workspaces_legacy(limit.clone()).await
+    } else {
+        host.client.workspaces(etag.as_deref(), limit.clone()).await
+    };
+    if !legacy && reply.as_ref().err().and_then(CallError::rejected_as) == Some(RejectKind::RouteMissing) {
+        tracing::info!("the server has only the older workspace list; it is asked every five minutes");
+        legacy = true;
+        reply = host.client.workspaces_legacy(limit).await;
+    }
+    let mut listed = host.listed();
+    listed.legacy = legacy;
+    match reply? {
+        Workspaces::Unchanged => {}
+        Workspaces::List { list, etag } => {
+            let unsafe_ids = list.items.iter().filter(|ws| !is_safe_component(ws.id.as_str())).count();
+            if list.unusable + unsafe_ids > 0 {
+                tracing::warn!(count = list.unusable + unsafe_ids, "the server lists workspaces that cannot be used");
+            }
+            let known = list.items.into_iter().map(|ws| ws.id).filter(|id| is_safe_component(id.as_str()));
+            if list.unusable > 0 {
+                // An entry that cannot be read may be one that is served already: nothing is taken for lost.
+                let mut all = listed.list.clone();
+                all.extend(known.filter(|id| !listed.list.contains(id)).collect::<Vec<_>>());
+                listed.list = all;
+                listed.etag = None;
+            } else {
+                listed.list = known.collect();
+                listed.etag = etag;
+            }
+        }
+    }
+    Ok(ApiReply::Workspaces { list: listed.list.clone(), legacy })
+}
+
+async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<ApiReply> {
+    let none_yet = || CallError::NotSent { why: "the agent CLIs of this machine are not known yet".to_owned() };
+    let found = host.found().await.ok_or_else(none_yet)?;
+    let device = &host.identity.device_name;
+    let offered = found.agents.iter().map(|agent| OfferedRuntime {
+        name: agent.runtime_name(device),
+        provider: agent.provider.as_str().to_owned(),
+        version: agent.version_line.clone(),
+        status: "online",
+        profile_id: None,
+    });
+    let request = RegisterRequest {
+        workspace_id: workspace.clone(),
+        daemon_id: host.identity.daemon_id.clone(),
+        legacy_daemon_ids: host.identity.legacy_daemon_ids.clone(),
+        device_name: device.clone(),
+        cli_version: host.identity.cli_version.clone(),
+        launched_by: host.identity.launched_by.clone(),
+        runtimes: offered.collect(),
+        failed_profiles: Vec::new(),
+    };
+    let reply = host.client.register(&request, limit).await?;
+    if reply.runtimes.unusable > 0 {
+        return Err(CallError::Undecodable {
+            status: 200,
+            why: format!("{} of the runtimes in it cannot be read", reply.runtimes.unusable),
+        });
+    }
+    let runtimes = reply.runtimes.items.into_iter().filter(|runtime| {
+        let usable = is_safe_component(runtime.id.as_str());
+        if !usable {
+            tracing::error!(%workspace, "the server names a runtime whose id can be no part of a URL; it is not used");
+        }
+        usable
+    });
+    let runtimes: Vec<Registered> =
+        runtimes.map(|r| Registered { id: r.id, provider: Provider::new(r.provider.to_ascii_lowercase()) }).collect();
+    tracing::info!(%workspace, runtimes = runtimes.len(), "registered");
+    Ok(ApiReply::Registered { runtimes })
+}
+
+/// What the core needs to know of a failure.
+fn for_core(error: &CallError) -> ApiError {
+    match error {
+        CallError::NotSent { .. } => ApiError::NotSent,
+        CallError::Unknown { .. } => ApiError::Unknown,
+        CallError::Throttled { retry_after, .. } => {
+            let ms = |d: &Duration| u32::try_from(d.as_millis()).unwrap_or(u32::MAX);
+            ApiError::Throttled { retry_after_ms: retry_after.as_ref().map(ms) }
+        }
+        CallError::ServerError { status, .. } => ApiError::Server { status: *status },
+        CallError::Undecodable { .. } => ApiError::Undecodable,
+        CallError::Rejected(rejection) => {
+            let status = rejection.status;
+            let kind = match rejection.kind {
+                RejectKind::TryAgain => return ApiError::Server { status },
+                RejectKind::TaskGone => Refusal::TaskGone,
+                RejectKind::RuntimeGone => Refusal::RuntimeGone,
+                RejectKind::WorkspaceGone => Refusal::WorkspaceGone,
+                RejectKind::RouteMissing => Refusal::RouteMissing,
+                RejectKind::Unauthorized => Refusal::Unauthorized,
+                RejectKind::Forbidden => Refusal::Forbidden,
+                _ => Refusal::Other,
+            };
+            ApiError::Refused { status, kind }
+        }
+    }
+}
+
+fn for_core_status(status: WireStatus) -> TaskStatus {
+    match status {
+        WireStatus::Queued => TaskStatus::Queued,
+        WireStatus::Dispatched => TaskStatus::Dispatched,
+        WireStatus::WaitingLocalDirectory => TaskStatus::WaitingLocalDirectory,
+        WireStatus::Running => TaskStatus::Running,
+        WireStatus::Completed => TaskStatus::Completed,
+        WireStatus::Failed => TaskStatus::Failed,
+        WireStatus::Cancelled => TaskStatus::Cancelled,
+        WireStatus::Deferred => TaskStatus::Deferred,
+        WireStatus::Unknown => TaskStatus::Other,
+    }
+}
+
+fn name(call: &ApiCall) -> &'static str {
+    match call {
+        ApiCall::Renew => "renew",
+        ApiCall::Workspaces => "workspaces",
+        ApiCall::Register { .. } => "register",
+        ApiCall::RecoverOrphans { .. } => "recover-orphans",
+        ApiCall::Deregister { .. } => "deregister",
+        ApiCall::Beat { .. } => "heartbeat",
+        ApiCall::Claim(_) => "claim",
+        ApiCall::ClaimOne(_) => "claim-one",
+        ApiCall::Lease { .. } => "prepare-lease",
+        ApiCall::Start(_) => "start",
+        ApiCall::Status { .. } => "status",
+        ApiCall::Messages { .. } => "messages",
+        ApiCall::MessagesKnown { .. } => "messages-since",
+        ApiCall::Usage { .. } => "usage",
+        ApiCall::Pin { .. } => "session",
+        ApiCall::Complete { .. } => "complete",
+        ApiCall::Fail { .. } => "fail",
+        ApiCall::CancelAck { .. } => "cancel-ack",
+        _ => "other",
+    }
+}

@@ -1,0 +1,248 @@
+//! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
+
+use super::host::Host;
+use crate::book::Entry;
+use crate::prepare::reuse::{Decision, FreshBecause};
+use crate::prepare::seal::{self, Meta};
+use crate::prepare::{self, Claim, Job, Setup};
+use crate::supervise;
+use crate::tempdir::TempDir;
+use jiff::Timestamp;
+use longshore_core::effect::FsCall;
+use longshore_core::error::FsError;
+use longshore_core::event::FsReply;
+use longshore_core::id::EnvRoot;
+use longshore_core::reason::FailReason;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The core ends a preparation at its deadline; this much later it ends by itself.
+const BACKSTOP: Duration = Duration::from_secs(30);
+
+/// Carries out one piece of work.
+pub(super) async fn perform(host: &Arc<Host>, call: &FsCall, cancel: CancellationToken) -> Result<FsReply, FsError> {
+    let gone = FsError::Failed { reason: FailReason::Unknown };
+    match call {
+        FsCall::Prepare { claim, root, .. } => {
+            let entry = host.book.get(*claim).ok_or(gone)?;
+            prepare(host, &entry, root, cancel).await.map_err(|trouble| {
+                tracing::warn!(task = %entry.id, "{}", trouble.text);
+                entry.trouble(trouble.text);
+                trouble.error
+            })
+        }
+        FsCall::Unwind { claim } => {
+            if let Some(entry) = host.book.get(*claim) {
+                unwind(host, &entry).await;
+            }
+            Ok(FsReply::Done)
+        }
+        FsCall::Seal { claim, record } => {
+            if let Some(entry) = host.book.get(*claim) {
+                close(&entry, *record).await;
+            }
+            Ok(FsReply::Done)
+        }
+        _ => Err(gone),
+    }
+}
+
+struct Trouble {
+    error: FsError,
+    text: String,
+}
+
+impl Trouble {
+    fn new(text: impl Into<String>) -> Self {
+        Self { error: FsError::Failed { reason: FailReason::Unknown }, text: text.into() }
+    }
+}
+
+async fn prepare(
+    host: &Arc<Host>,
+    entry: &Arc<Entry>,
+    root: &EnvRoot,
+    cancel: CancellationToken,
+) -> Result<FsReply, Trouble> {
+    let claimed = blocking({
+        let (host, entry) = (host.clone(), entry.clone());
+        move || claim(&host, &entry)
+    });
+    let (job, pair) = tokio::join!(claimed, host.launcher.take());
+    let job = job??;
+    let pair = pair.map_err(|error| Trouble::new(error.to_string()))?;
+    let backstop = host.settings.prepare_timeout.saturating_add(BACKSTOP);
+    let (reply, ready) = pair.prepare(&job, backstop, cancel.cancelled()).await.map_err(|error| {
+        let kind = match &error {
+            supervise::PrepareError::Deadline { .. } => FsError::TimedOut,
+            supervise::PrepareError::Cancelled => FsError::Cancelled,
+            _ => FsError::Failed { reason: FailReason::Unknown },
+        };
+        let text = match kind {
+            FsError::Failed { .. } => format!("prepare execution environment: {error}"),
+            _ => timed_out(host.settings.prepare_timeout),
+        };
+        Trouble { error: kind, text }
+    })?;
+    entry.disk().ready = Some(ready);
+    let done = blocking({
+        let (host, entry) = (host.clone(), entry.clone());
+        move || accept(&host, &entry, &reply)
+    });
+    let reused = done.await??;
+    // The agent works in the earlier directory, which the core has marked as well.
+    let used = reused.unwrap_or_else(|| root.clone());
+    Ok(FsReply::Prepared { root: used })
+}
+
+fn timed_out(after: Duration) -> String {
+    format!("the task's preparation did not end within {after:?}; the process that did it was killed")
+}
+
+/// Locks the task's directory and decides whether an earlier one is used again.
+fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
+    let root = &host.settings.workspaces_root;
+    enough_space(host)?;
+    let claim = Claim::take(root, &entry.task.workspace_id, &entry.task.id)
+        .map_err(|error| Trouble::new(format!("claim execution environment: {error}")))?;
+    let reuse = match prepare::reuse::decide(root, &entry.task, &claim) {
+        Decision::Reuse(reuse) => Some(reuse),
+        Decision::Fresh(FreshBecause::NoPrior) => None,
+        Decision::Fresh(because) => {
+            tracing::info!(task = %entry.id, "a fresh directory is made: {because}");
+            None
+        }
+    };
+    let home = host.settings.dirs.home.clone();
+    let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
+    let setup = Setup {
+        workspaces_root: root,
+        provider: &entry.provider,
+        reuse: reuse.as_ref(),
+        local_workdir: None,
+        home: Some(&home),
+        codex_home: codex_home.as_deref(),
+    };
+    let job = Job::for_task(&entry.task, &setup).to_bytes();
+    let mut disk = entry.disk();
+    disk.claim = Some(claim);
+    disk.reuse = reuse;
+    job.map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
+}
+
+fn enough_space(host: &Host) -> Result<(), Trouble> {
+    let Some(wanted) = host.settings.min_free_space else { return Ok(()) };
+    let mut at = host.settings.workspaces_root.as_path();
+    while !at.exists() {
+        let Some(parent) = at.parent() else { return Ok(()) };
+        at = parent;
+    }
+    let Ok(disk) = rustix::fs::statvfs(at) else { return Ok(()) };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free >= wanted {
+        return Ok(());
+    }
+    Err(Trouble::new(format!(
+        "the disk of {} has {} MiB free, less than min_free_space ({} MiB); free some space or lower the setting",
+        at.display(),
+        free >> 20,
+        wanted >> 20
+    )))
+}
+
+/// Takes what the helper made, after looking that it is there, and makes the temp dir. Returns the earlier directory if it is the one used.
+fn accept(host: &Host, entry: &Entry, reply: &[u8]) -> Result<Option<EnvRoot>, Trouble> {
+    let failed = |error: &dyn std::fmt::Display| Trouble::new(format!("prepare execution environment: {error}"));
+    let prepared = prepare::read_reply(reply).map_err(|error| failed(&error))?;
+    prepared.verify().map_err(|error| failed(&error))?;
+    for warning in &prepared.warnings {
+        tracing::warn!(task = %entry.id, "{warning}");
+    }
+    let mut reused = None;
+    if prepared.reused {
+        let confirmed = entry.disk().reuse.as_ref().is_some_and(|reuse| reuse.is_confirmed_by(&prepared));
+        if !confirmed {
+            return Err(Trouble::new("prepare execution environment: the earlier directory was exchanged meanwhile"));
+        }
+        let workdir = prepared.workdir.display().to_string();
+        reused = prepare::prior_root(&[&host.settings.workspaces_root], &workdir);
+    }
+    let base = host.settings.agent_temp_base.as_ref().map(|base| base.as_os_str());
+    let temp =
+        TempDir::create(base).map_err(|error| Trouble::new(format!("prepare task temp dir: {error}")))?;
+    if let Some(warning) = temp.warning() {
+        tracing::warn!(task = %entry.id, "{warning}");
+    }
+    let mut disk = entry.disk();
+    disk.prepared = Some(prepared);
+    disk.temp = Some(temp);
+    Ok(reused)
+}
+
+/// Ends what must not outlive the run: waiting processes, the temp dir, secrets and sidecars.
+async fn unwind(host: &Arc<Host>, entry: &Arc<Entry>) {
+    let (ready, temp) = {
+        let mut disk = entry.disk();
+        (disk.ready.take(), disk.temp.take())
+    };
+    if let Some(ready) = ready
+        && let Err(error) = ready.discard().await
+    {
+        tracing::error!(task = %entry.id, "{error}");
+    }
+    let (root, entry) = (host.settings.workspaces_root.clone(), entry.clone());
+    let done = blocking(move || {
+        if let Some(temp) = temp
+            && let Err(error) = temp.remove()
+        {
+            tracing::warn!(task = %entry.id, "the task's temp dir is left to the collector: {error}");
+        }
+        let unwound = {
+            let disk = entry.disk();
+            match (&disk.prepared, &disk.claim) {
+                (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
+                (None, Some(claim)) => {
+                    let path = prepare::path_of(&root, claim.root());
+                    seal::unwind_at(&path, &path.join("workdir"), false, &entry.provider)
+                }
+                (None, None) => Ok(()),
+            }
+        };
+        if let Err(error) = unwound {
+            tracing::warn!(task = %entry.id, "the task's directory could not be tidied up: {error}");
+        }
+    });
+    if let Err(trouble) = done.await {
+        tracing::error!("{}", trouble.text);
+    }
+}
+
+/// Writes what the collector needs and gives the locks back.
+async fn close(entry: &Arc<Entry>, record: bool) {
+    let entry = entry.clone();
+    let done = blocking(move || {
+        let mut disk = entry.disk();
+        if record && let Some(prepared) = &disk.prepared {
+            let meta = Meta::of(&entry.task, prepared.local_directory, Timestamp::now());
+            if let Some(meta) = meta
+                && let Err(error) = seal::write_meta(&prepared.root, &meta)
+            {
+                tracing::warn!(task = %entry.id, "the collector's record was not written: {error}");
+            }
+        }
+        disk.reuse = None;
+        if let Some(claim) = disk.claim.take() {
+            claim.release();
+        }
+    });
+    if let Err(trouble) = done.await {
+        tracing::error!("{}", trouble.text);
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Trouble::new(format!("work on the disk failed unexpectedly ({error}); this is a bug")))
+}

@@ -1,0 +1,73 @@
+//! What the core states, as log lines for operators.
+
+use crate::book::Book;
+use longshore_core::effect::{EndReason, ExitReport, Fact, ReportKind};
+use longshore_core::event::ClaimKey;
+
+/// Writes one fact to the log.
+pub(super) fn log(book: &Book, fact: &Fact) {
+    let task = |claim: &ClaimKey| book.get(*claim).map(|entry| entry.id.as_str().to_owned()).unwrap_or_default();
+    match fact {
+        Fact::Ready => tracing::info!("ready"),
+        Fact::Admitted { task, runtime, slot, .. } => {
+            tracing::info!(%task, %runtime, slot = slot.0, "task claimed");
+        }
+        Fact::Duplicate { task } => {
+            tracing::warn!(%task, "the server offered a task again that is being worked on here; ignored");
+        }
+        Fact::HandedBack { task, reason, .. } => {
+            tracing::warn!(%task, reason = reason.as_str(), "task failed back without a run");
+        }
+        Fact::Unusable { count } => tracing::error!(count, "claimed tasks cannot be named to the server; they time out there"),
+        Fact::Phase { claim, phase } => tracing::debug!(task = task(claim), ?phase, "task moved on"),
+        Fact::Ending { claim, why } => match why {
+            EndReason::Server => tracing::info!(task = task(claim), "the server has ended the task; its run is ended"),
+            EndReason::PrepareTimeout => tracing::warn!(task = task(claim), "preparation took too long"),
+            _ => tracing::info!(task = task(claim), "the daemon stops; the run is ended"),
+        },
+        Fact::Reported { claim, report, tries } => {
+            let task = task(claim);
+            match report {
+                ReportKind::Complete => tracing::info!(task, tries, "task completed"),
+                ReportKind::Fail { reason } => {
+                    tracing::warn!(task, tries, reason = reason.as_str(), "task failed");
+                }
+                ReportKind::CancelAck => tracing::info!(task, tries, "task cancelled"),
+            }
+        }
+        Fact::ReportLate { claim } => tracing::warn!(
+            task = task(claim),
+            "the server does not take the task's report yet; it is tried in the background until it does"
+        ),
+        Fact::ReportRefused { claim, status } => {
+            tracing::error!(task = task(claim), status, "the server refuses the task's report for good");
+        }
+        Fact::MessagesRefused { claim, upto, status } => {
+            tracing::error!(task = task(claim), upto, status, "the server refuses messages of the task; they are skipped");
+        }
+        Fact::UsageLost { claim } => tracing::error!(task = task(claim), "the task's token counts could not be reported"),
+        Fact::Released { claim, slot } => {
+            tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");
+        }
+        Fact::Unauthorized => tracing::error!(
+            "the server refuses this daemon's credential; log in again with `multica login`, then restart the daemon"
+        ),
+        Fact::RuntimeGone { runtime } => {
+            tracing::warn!(%runtime, "the server has deleted the runtime; its workspace is registered again");
+        }
+        Fact::PerRuntimeClaims => {
+            tracing::info!("the server has no common claim for all runtimes; each asks for itself");
+        }
+        Fact::Stopping { phase } => tracing::info!(?phase, "stopping"),
+        Fact::Stray { total } => tracing::debug!(total, "events that fitted nothing"),
+        _ => {}
+    }
+}
+
+/// Writes the last words to the log.
+pub(super) fn log_exit(report: &ExitReport) {
+    for task in &report.abandoned {
+        tracing::error!(%task, "the task's end could not be reported; the server finds out by itself");
+    }
+    tracing::info!(cause = ?report.cause, "daemon ends");
+}

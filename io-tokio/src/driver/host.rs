@@ -1,0 +1,155 @@
+//! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
+
+use crate::book::Book;
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::discover::{Discovery, FoundAgent};
+use crate::http::Client;
+use crate::identity::Identity;
+use crate::log::{Redactor, Registration};
+use crate::supervise::Launcher;
+use longshore_core::effect::{ClaimScope, RuntimeChange};
+use longshore_core::event::Event;
+use longshore_core::id::{Generation, Provider, RuntimeId, WorkspaceId};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Capabilities that are told to the server: only those that are there.
+pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1"];
+
+/// Shared by the driver and everything that it starts.
+pub struct Host {
+    /// The server.
+    pub client: Client,
+    /// Processes.
+    pub launcher: Launcher,
+    /// Claims.
+    pub book: Book,
+    /// Who this daemon is.
+    pub identity: Identity,
+    /// What was configured.
+    pub settings: Settings,
+    /// The daemon's own environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The port that the local HTTP server is bound to.
+    pub health_port: u16,
+    /// Folder of the `multica` command, where the machine has it.
+    pub cli_dir: Option<PathBuf>,
+    /// Secrets that no log line may show.
+    pub redactor: Redactor,
+    /// Both clocks.
+    pub clock: Arc<Clock>,
+    /// Agent CLIs, once they are found.
+    pub(super) agents: OnceLock<Discovery>,
+    /// Set when `agents` is.
+    pub(super) found: CancellationToken,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) set: Mutex<RuntimeSet>,
+    pub(super) listed: Mutex<Listed>,
+    pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
+}
+
+/// The workspace list as it was last seen.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) etag: Option<String>,
+    pub(super) list: Vec<WorkspaceId>,
+    pub(super) legacy: bool,
+}
+
+/// The runtimes, as the core says they are.
+#[derive(Debug, Default)]
+pub(super) struct RuntimeSet {
+    pub(super) set: Generation,
+    pub(super) runtimes: BTreeMap<RuntimeId, Hosted>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    pub(super) workspace: WorkspaceId,
+    pub(super) provider: Provider,
+    pub(super) claimable: bool,
+}
+
+impl RuntimeSet {
+    pub(super) fn change(&mut self, set: Generation, runtime: RuntimeId, change: RuntimeChange) {
+        self.set = set;
+        match change {
+            RuntimeChange::Added { workspace, provider } => {
+                self.runtimes.insert(runtime, Hosted { workspace, provider, claimable: false });
+            }
+            RuntimeChange::Claimable => {
+                if let Some(hosted) = self.runtimes.get_mut(&runtime) {
+                    hosted.claimable = true;
+                }
+            }
+            RuntimeChange::Removed => {
+                self.runtimes.remove(&runtime);
+            }
+            _ => {}
+        }
+    }
+
+    /// The runtimes that a claim is for.
+    pub(super) fn in_scope(&self, scope: &ClaimScope) -> Vec<RuntimeId> {
+        let claimable = self.runtimes.iter().filter(|(_, hosted)| hosted.claimable);
+        let fits = |id: &RuntimeId, hosted: &Hosted| match scope {
+            ClaimScope::All => true,
+            ClaimScope::Only { provider } => hosted.provider == *provider,
+            ClaimScope::AllBut { providers } => !providers.contains(&hosted.provider),
+            ClaimScope::Named { runtimes } => runtimes.contains(id),
+        };
+        claimable.filter(|(id, hosted)| fits(id, hosted)).map(|(id, _)| id.clone()).collect()
+    }
+}
+
+impl Host {
+    pub(super) fn set(&self) -> MutexGuard<'_, RuntimeSet> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn listed(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The provider of a runtime that is ours.
+    pub(super) fn provider_of(&self, runtime: &RuntimeId) -> Option<Provider> {
+        self.set().runtimes.get(runtime).map(|hosted| hosted.provider.clone())
+    }
+
+    /// What agent CLIs there are, as soon as that is known.
+    pub(super) async fn found(&self) -> Option<&Discovery> {
+        self.found.cancelled().await;
+        self.agents.get()
+    }
+
+    /// A variable of the daemon's own environment.
+    pub(super) fn var(&self, name: &str) -> Option<&std::ffi::OsStr> {
+        self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The program of a provider, if it was found.
+    pub(super) fn agent(&self, provider: &str) -> Option<&FoundAgent> {
+        self.agents.get()?.agents.iter().find(|agent| agent.provider.as_str() == provider)
+    }
+
+    /// Keeps a claim's credential out of the log for as long as the claim is known.
+    pub(super) fn register_secret(&self, claim: u64, secret: &crate::secret::Secret) {
+        let registration = self.redactor.register(secret);
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, registration);
+    }
+
+    pub(super) fn forget_secret(&self, claim: u64) {
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner).remove(&claim);
+    }
+
+    /// Gives the driver an event. The driver takes them until the process ends, so a failure means that it has ended.
+    pub(super) async fn tell(&self, event: Event) {
+        drop(self.events.send(event).await);
+    }
+}

@@ -1,0 +1,112 @@
+//! The control connection, carried out: one task for each life of it.
+
+use super::host::Host;
+use crate::wire::frame::{Inbound, Outgoing};
+use crate::wire::heartbeat::HeartbeatRequest;
+use crate::ws::{self, LinkEvent};
+use longshore_core::event::{Event, WsEvent};
+use longshore_core::id::{ConnGen, RuntimeId};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Deadline of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Heartbeats that wait to be sent.
+const BEATS: usize = 1024;
+
+/// A connection that was asked for. Dropping it closes the connection.
+pub(super) struct Conn {
+    pub(super) generation: ConnGen,
+    beats: mpsc::Sender<RuntimeId>,
+    close: CancellationToken,
+}
+
+impl Conn {
+    /// Dials, naming `runtimes`.
+    pub(super) fn dial(host: Arc<Host>, generation: ConnGen, runtimes: Vec<RuntimeId>) -> Self {
+        let (beats, queue) = mpsc::channel(BEATS);
+        let close = CancellationToken::new();
+        tokio::spawn(live(host, generation, runtimes, queue, close.clone()));
+        Self { generation, beats, close }
+    }
+
+    /// Sends a heartbeat. One that finds no room is as good as lost, and the next one comes soon.
+    pub(super) fn beat(&self, runtime: RuntimeId) {
+        if self.beats.try_send(runtime).is_err() {
+            tracing::debug!("a heartbeat found no room on the control connection");
+        }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        self.close.cancel();
+    }
+}
+
+async fn live(
+    host: Arc<Host>,
+    conn: ConnGen,
+    runtimes: Vec<RuntimeId>,
+    mut beats: mpsc::Receiver<RuntimeId>,
+    close: CancellationToken,
+) {
+    let tell = async |ws: WsEvent| host.tell(Event::Ws { conn, ws }).await;
+    let limit = crate::http::Limit::from(HANDSHAKE).or_when(close.clone());
+    let mut link = match ws::connect(&host.client, &runtimes, limit).await {
+        Ok(link) => link,
+        Err(error) => {
+            tracing::debug!(%error, "no control connection; polling goes on");
+            tell(WsEvent::Down).await;
+            return;
+        }
+    };
+    tracing::debug!(runtimes = runtimes.len(), "control connection is up");
+    tell(WsEvent::Up).await;
+    loop {
+        tokio::select! {
+            biased;
+            () = close.cancelled() => return,
+            Some(runtime) = beats.recv() => {
+                let beat = HeartbeatRequest { runtime_id: &runtime, supports_batch_import: false };
+                if let Err(error) = link.send(&Outgoing::Heartbeat(beat)) {
+                    tracing::debug!(%error, "a heartbeat was not sent over the control connection");
+                }
+            }
+            event = link.recv() => match event {
+                LinkEvent::Frame(frame) => {
+                    if let Some(event) = for_core(frame) {
+                        tell(event).await;
+                    }
+                }
+                // Hints were dropped: look at everything, as they might have said.
+                LinkEvent::HintsLost => {
+                    tell(WsEvent::TaskAvailable { runtime: None, task: None }).await;
+                    tell(WsEvent::WorkspacesChanged).await;
+                }
+                LinkEvent::Down(reason) => {
+                    tracing::debug!(%reason, "control connection is gone");
+                    tell(WsEvent::Down).await;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn for_core(frame: Inbound) -> Option<WsEvent> {
+    Some(match frame {
+        Inbound::TaskAvailable { runtime_id, task_id } => {
+            WsEvent::TaskAvailable { runtime: runtime_id, task: task_id }
+        }
+        Inbound::PendingWork { runtime_id } => WsEvent::PendingWork { runtime: runtime_id },
+        Inbound::WorkspacesChanged => WsEvent::WorkspacesChanged,
+        Inbound::HeartbeatAck(ack) => {
+            WsEvent::Ack { gone: ack.runtime_gone, runtime: RuntimeId::new(ack.runtime_id) }
+        }
+        // Custom runtimes and claims over the connection are not part of this version.
+        Inbound::ProfilesChanged { .. } | Inbound::Rpc(_) => return None,
+    })
+}

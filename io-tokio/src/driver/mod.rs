@@ -1,0 +1,379 @@
+//! The driver: one task owns the core, gives it every event, and starts what it wants done. It decides nothing.
+
+mod api;
+mod disk;
+mod facts;
+mod host;
+mod link;
+mod offers;
+mod run;
+
+pub use host::{CAPABILITIES, Host};
+
+use crate::discover::Discovery;
+use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
+use crate::http::Limit;
+use crate::wire::report::ProgressRequest;
+use host::{Listed, RuntimeSet};
+use link::Conn;
+use longshore_core::config::{Config, ConfigError};
+use longshore_core::daemon::Daemon;
+use longshore_core::effect::{
+    Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+};
+use longshore_core::event::{ClaimKey, Event};
+use longshore_core::id::{ConnGen, OpId};
+use longshore_core::rng::Seed;
+use longshore_core::time::{Instant, Now};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Events that wait for the core; whoever brings more waits too.
+const EVENTS: usize = 1024;
+/// Events taken in a row before other tasks get their turn.
+const BURST: usize = 256;
+/// A request's own limit lies this far behind the core's.
+const BACKSTOP: Duration = Duration::from_secs(5);
+/// Deadline of a progress note.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+/// Sees each step of the core: what happened, and what was to be done about it.
+pub trait Recorder: Send {
+    /// The core was made, and wants this done first.
+    fn started(&mut self, config: &Config, seed: Seed, now: Now, effects: &[Effect]);
+    /// The core took an event.
+    fn step(&mut self, now: Now, event: &Event, effects: &[Effect], daemon: &Daemon);
+    /// There are no more steps.
+    fn ended(&mut self, why: &str);
+}
+
+/// What a host is made of, before the driver runs.
+pub struct Parts {
+    /// See [`Host`].
+    pub client: crate::http::Client,
+    /// See [`Host`].
+    pub launcher: crate::supervise::Launcher,
+    /// See [`Host`].
+    pub identity: crate::identity::Identity,
+    /// See [`Host`].
+    pub settings: crate::config::Settings,
+    /// See [`Host`].
+    pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// See [`Host`].
+    pub health_port: u16,
+    /// See [`Host`].
+    pub cli_dir: Option<std::path::PathBuf>,
+    /// See [`Host`].
+    pub redactor: crate::log::Redactor,
+    /// See [`Host`].
+    pub clock: Arc<crate::clock::Clock>,
+}
+
+/// The core with all that serves it.
+pub struct Driver {
+    host: Arc<Host>,
+    events: mpsc::Receiver<Event>,
+    daemon: Daemon,
+    effects: Effects,
+    recorders: Vec<Box<dyn Recorder>>,
+    requests: BTreeMap<OpId, CancellationToken>,
+    runs: BTreeMap<OpId, mpsc::UnboundedSender<KillStep>>,
+    conn: Option<Conn>,
+    health: watch::Sender<HealthSnapshot>,
+    exit: Option<ExitReport>,
+}
+
+impl Driver {
+    /// Makes the core and carries out what it wants first. Must be called inside the runtime that will drive it.
+    ///
+    /// # Errors
+    /// If a setting is out of the core's bounds.
+    pub fn new(
+        parts: Parts,
+        config: Config,
+        seed: Seed,
+        mut recorders: Vec<Box<dyn Recorder>>,
+        health: watch::Sender<HealthSnapshot>,
+    ) -> Result<Self, ConfigError> {
+        let (sender, events) = mpsc::channel(EVENTS);
+        let host = Arc::new(Host {
+            client: parts.client,
+            launcher: parts.launcher,
+            book: crate::book::Book::default(),
+            identity: parts.identity,
+            settings: parts.settings,
+            env: parts.env,
+            health_port: parts.health_port,
+            cli_dir: parts.cli_dir,
+            redactor: parts.redactor,
+            clock: parts.clock,
+            agents: OnceLock::new(),
+            found: CancellationToken::new(),
+            events: sender,
+            set: Mutex::new(RuntimeSet::default()),
+            listed: Mutex::new(Listed::default()),
+            registrations: Mutex::default(),
+        });
+        let mut effects = Effects::new();
+        let now = host.clock.now();
+        let daemon = Daemon::new(config.clone(), seed, now, &mut effects)?;
+        for recorder in &mut recorders {
+            recorder.started(&config, seed, now, effects.as_slice());
+        }
+        let mut driver = Self {
+            host,
+            events,
+            daemon,
+            effects,
+            recorders,
+            requests: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            conn: None,
+            health,
+            exit: None,
+        };
+        driver.perform();
+        Ok(driver)
+    }
+
+    /// Something that events can be given with.
+    pub fn events(&self) -> mpsc::Sender<Event> {
+        self.host.events.clone()
+    }
+
+    /// What is shared.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Says which agent CLIs there are. Registrations wait for this.
+    pub fn found(&self, agents: Discovery) {
+        self.health.send_modify(|snapshot| {
+            snapshot.agents = agents.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
+        });
+        // Only the first discovery of a process counts.
+        drop(self.host.agents.set(agents));
+        self.host.found.cancel();
+    }
+
+    /// Drives the core until it wants the process to end.
+    pub async fn run(mut self) -> ExitReport {
+        while self.exit.is_none() {
+            self.wait().await;
+            for _ in 0..BURST {
+                let Ok(event) = self.events.try_recv() else { break };
+                self.step(&event);
+            }
+        }
+        // What is on its way ends with the driver; runs go on only if the core left them.
+        self.conn = None;
+        for request in self.requests.values() {
+            request.cancel();
+        }
+        self.host.launcher.close().await;
+        let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
+        facts::log_exit(&report);
+        for recorder in &mut self.recorders {
+            recorder.ended("clean");
+        }
+        report
+    }
+
+    /// Waits for the next event or deadline, and takes it.
+    async fn wait(&mut self) {
+        let deadline = self.daemon.next_wakeup().map(|(at, _)| at);
+        let pause = sleep_until(deadline, self.host.clock.now().mono);
+        tokio::select! {
+            biased;
+            event = self.events.recv() => {
+                if let Some(event) = event {
+                    self.step(&event);
+                }
+            }
+            () = pause => {
+                // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
+                if deadline.is_some_and(|at| at <= self.host.clock.now().mono) {
+                    self.step(&Event::Tick);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, event: &Event) {
+        if self.exit.is_some() {
+            return;
+        }
+        match event {
+            Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
+            Event::Run { op, run: longshore_core::event::RunEvent::Ended { .. } } => drop(self.runs.remove(op)),
+            _ => {}
+        }
+        let now = self.host.clock.now();
+        self.daemon.handle(now, event, &mut self.effects);
+        for recorder in &mut self.recorders {
+            recorder.step(now, event, self.effects.as_slice(), &self.daemon);
+        }
+        self.perform();
+    }
+
+    fn perform(&mut self) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let mut told = false;
+        for effect in effects.drain() {
+            told |= matches!(effect, Effect::Fact { .. } | Effect::Runtime { .. });
+            self.start(effect);
+        }
+        self.effects = effects;
+        if told {
+            self.publish();
+        }
+    }
+
+    /// Starts one effect; nothing here waits.
+    fn start(&mut self, effect: Effect) {
+        match effect {
+            Effect::Api { op, call, deadline } => {
+                let left = deadline.since(self.host.clock.now().mono);
+                let cancel = self.request(op);
+                let limit = Limit::from(left + BACKSTOP).or_when(cancel);
+                self.spawn(async move |host| {
+                    let r = api::perform(&host, &call, limit).await;
+                    Event::Api { op, r }
+                });
+            }
+            Effect::Fs { op, call } => {
+                let cancel = self.request(op);
+                self.spawn(async move |host| {
+                    let r = disk::perform(&host, &call, cancel).await;
+                    Event::Fs { op, r }
+                });
+            }
+            Effect::Run { op, call } => self.launch(op, call),
+            Effect::Kill { op, step } => {
+                if let Some(run) = self.runs.get(&op) {
+                    // A run that has just ended takes no more steps.
+                    drop(run.send(step));
+                }
+            }
+            Effect::Cancel { op } => {
+                if let Some(request) = self.requests.get(&op) {
+                    request.cancel();
+                }
+            }
+            Effect::Ws { conn, cmd } => self.ws(conn, cmd),
+            Effect::Progress { claim, step } => self.progress(claim, step),
+            Effect::Runtime { set, runtime, change } => self.host.set().change(set, runtime, change),
+            Effect::Forget { claim } => {
+                self.host.book.forget(claim);
+                self.host.forget_secret(claim.0);
+            }
+            Effect::DropIdleConnections => {
+                if let Err(error) = self.host.client.drop_idle() {
+                    tracing::warn!("the HTTP client could not be renewed: {error}");
+                }
+            }
+            Effect::Fact { fact } => facts::log(&self.host.book, &fact),
+            Effect::Exit { report } => self.exit = Some(report),
+            _ => tracing::error!("the core wants something that this adapter does not know; this is a bug"),
+        }
+    }
+
+    fn request(&mut self, op: OpId) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.requests.insert(op, token.clone());
+        token
+    }
+
+    fn spawn<F>(&self, work: impl FnOnce(Arc<Host>) -> F)
+    where
+        F: Future<Output = Event> + Send + 'static,
+    {
+        let host = self.host.clone();
+        let work = work(host.clone());
+        tokio::spawn(async move {
+            let event = work.await;
+            host.tell(event).await;
+        });
+    }
+
+    fn launch(&mut self, op: OpId, call: LaunchCall) {
+        let (steps, queue) = mpsc::unbounded_channel();
+        self.runs.insert(op, steps);
+        tokio::spawn(run::perform(self.host.clone(), op, call, queue));
+    }
+
+    fn ws(&mut self, conn: ConnGen, cmd: WsCmd) {
+        match cmd {
+            WsCmd::Connect { .. } => {
+                let runtimes = self.host.set().runtimes.keys().cloned().collect();
+                self.conn = Some(Conn::dial(self.host.clone(), conn, runtimes));
+            }
+            WsCmd::Beat { runtime } => {
+                if let Some(live) = self.conn.as_ref().filter(|live| live.generation == conn) {
+                    live.beat(runtime);
+                }
+            }
+            WsCmd::Close => {
+                if self.conn.as_ref().is_some_and(|live| live.generation == conn) {
+                    self.conn = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn progress(&self, claim: ClaimKey, step: u8) {
+        let Some(entry) = self.host.book.get(claim) else { return };
+        let host = self.host.clone();
+        tokio::spawn(async move {
+            let summary = match step {
+                1 => format!("Launching {}", entry.provider),
+                _ => "Finishing task".to_owned(),
+            };
+            let request = ProgressRequest { summary: &summary, step: u32::from(step), total: 2 };
+            if let Err(error) = host.client.progress(&entry.id, &request, PROGRESS).await {
+                tracing::debug!(task = %entry.id, %error, "a progress note was not taken");
+            }
+        });
+    }
+
+    /// Publishes what health answers say.
+    fn publish(&self) {
+        let view = self.daemon.view();
+        let state = match view.stop_phase() {
+            StopPhase::Serving if view.is_ready() => DaemonState::Running,
+            StopPhase::Serving => DaemonState::Starting,
+            _ => DaemonState::Stopping,
+        };
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let active = count(view.tasks().count());
+        let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
+        let mut workspaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (id, hosted) in &self.host.set().runtimes {
+            workspaces.entry(hosted.workspace.as_str().to_owned()).or_default().push(id.as_str().to_owned());
+        }
+        let workspaces: Vec<_> =
+            workspaces.into_iter().map(|(id, runtimes)| WorkspaceHealth { id, runtimes }).collect();
+        self.health.send_if_modified(|snapshot| {
+            let mut next = snapshot.clone();
+            (next.state, next.active_task_count, next.running_task_count) = (state, active, running);
+            next.workspaces = workspaces;
+            let changed = next != *snapshot;
+            *snapshot = next;
+            changed
+        });
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>, now: Instant) {
+    match deadline {
+        // The runtime's timer is as coarse as the core's clock; a little later is one wake-up less.
+        Some(at) if at > now => tokio::time::sleep(at.since(now)).await,
+        Some(_) => {}
+        None => std::future::pending().await,
+    }
+}
