@@ -107,6 +107,8 @@ impl TaskSpec {
     /// For the agent double: what it is to do.
     #[must_use]
     pub fn script(self, steps: &[Step]) -> Self {
-        self.env(crate::agent_double::SCRIPT_ENV, &crate::agent_double::script_text(steps))
+        // The double runs no model and obeys nobody but its script, so it needs no other sandbox to be started by root.
+        self.env("IS_SANDBOX", "1")
+            .env(crate::agent_double::SCRIPT_ENV, &crate::agent_double::script_text(steps))
     }
 }

@@ -52,17 +52,17 @@ pub(super) struct DoorHandle {
 
 impl DoorHandle {
     /// Refuses new connections and cuts all there are; none is left when this returns.
-    pub(super) async fn close(&mut self) {
+    pub(super) async fn close(&self) {
         self.wanted.send_replace(false);
         // An error means that the door is gone, which is closed too.
-        let _ = self.is_open.wait_for(|open| !open).await;
+        let _ = self.is_open.clone().wait_for(|open| !open).await;
         self.cut_all().wait().await;
     }
 
     /// Takes connections again, on the same port.
-    pub(super) async fn open(&mut self) {
+    pub(super) async fn open(&self) {
         self.wanted.send_replace(true);
-        let _ = self.is_open.wait_for(|open| *open).await;
+        let _ = self.is_open.clone().wait_for(|open| *open).await;
     }
 
     /// Cuts all connections there are; what is given back tells when they are gone.

@@ -345,12 +345,12 @@ impl Server {
     }
 
     /// An outage: every connection is cut and new ones are refused. The state stays.
-    pub async fn pause(&mut self) {
+    pub async fn pause(&self) {
         self.door.close().await;
     }
 
     /// The end of an outage: connections are taken again on the same port.
-    pub async fn resume(&mut self) {
+    pub async fn resume(&self) {
         self.door.open().await;
     }
 

@@ -3,7 +3,7 @@ use tokio::net::TcpListener;
 
 #[tokio::test]
 async fn an_outage_refuses_connections_and_ends_on_the_same_port_with_the_same_state() {
-    let (mut server, _client, runtime, task) = running().await;
+    let (server, _client, runtime, task) = running().await;
     let url = server.url();
     server.pause().await;
     // A client of its own: the other one may not have noticed yet that its connection is gone.
@@ -19,7 +19,7 @@ async fn an_outage_refuses_connections_and_ends_on_the_same_port_with_the_same_s
 
 #[tokio::test]
 async fn an_outage_cuts_what_is_under_way() {
-    let (mut server, client, _, task) = running().await;
+    let (server, client, _, task) = running().await;
     let fault = server.fault(Rule::new("POST", "/**", Action::HoldReply));
     let path = format!("/api/daemon/tasks/{task}/complete");
     let call = client.send(Method::POST, &path, "{}");
