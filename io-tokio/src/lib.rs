@@ -27,10 +27,13 @@ pub mod ws;
 ///
 /// The hidden modes of our own child processes come first, before an argument parser or a runtime exists.
 pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
-    let mode = args.into_iter().nth(1);
-    match mode.as_deref().and_then(std::ffi::OsStr::to_str) {
+    let args: Vec<_> = args.into_iter().collect();
+    if agent_double::is_asked_for(&args) {
+        return agent_double::main(&args);
+    }
+    match args.get(1).and_then(|mode| mode.to_str()) {
         Some("supervise") => supervise::supervisor::main(),
         Some("helper") => supervise::helper::main(prepare::helper),
-        _ => std::process::ExitCode::SUCCESS,
+        _ => cli::run(args),
     }
 }

@@ -95,16 +95,23 @@ impl Plane {
         if !self.workspaces.contains_key(&from.workspace) {
             return Err(Refusal::WorkspaceNotFound);
         }
-        if self.runtimes.len() + from.runtimes.len() > self.limits.runtimes {
+        let entries: Vec<_> = from
+            .runtimes
+            .into_iter()
+            .map(|entry| {
+                let provider = match entry.provider.trim() {
+                    "" => Provider::from("unknown"),
+                    given => Provider::new(given.to_lowercase()),
+                };
+                (identity(&from.workspace, &daemon_id, &provider), provider, entry)
+            })
+            .collect();
+        let new = entries.iter().filter(|(key, ..)| !self.runtime_ids.contains_key(key)).count();
+        if self.runtimes.len() + new > self.limits.runtimes {
             return Err(Refusal::Full("runtimes"));
         }
-        let mut ids = Vec::with_capacity(from.runtimes.len());
-        for entry in from.runtimes {
-            let provider = match entry.provider.trim() {
-                "" => Provider::from("unknown"),
-                given => Provider::new(given.to_lowercase()),
-            };
-            let key = identity(&from.workspace, &daemon_id, &provider);
+        let mut ids = Vec::with_capacity(entries.len());
+        for (key, provider, entry) in entries {
             let known = self.runtime_ids.get(&key).and_then(|id| self.runtimes.get(id));
             let (id, created_at) = match known {
                 Some(row) => (row.id.clone(), row.created_at),

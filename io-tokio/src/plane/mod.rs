@@ -1,1 +1,30 @@
-//! Placeholder.
+//! The embedded control plane: the pure [`longshore_core::plane`] behind loopback HTTP and WebSocket.
+//!
+//! [`Server`] is started in a tokio runtime and holds everything in memory. Besides the daemon's wire it has an operator's side
+//! (enqueue, cancel, look), a log of every request, and [`faults`] that a test can put between the two.
+
+mod content;
+mod decode;
+mod door;
+pub mod faults;
+mod log;
+mod pass;
+mod reply;
+mod routes;
+pub mod scenario;
+mod server;
+mod shape;
+mod shared;
+mod socket;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+pub use content::{Content, TaskSpec};
+pub use faults::{Action, Fault, Rule};
+pub use log::{Answer, Request};
+pub use server::{Config, Server, StartError};
+pub use waiting::WaitError;
+
+pub use longshore_core::plane::{Hint, Message, Payload, Plane, Refusal, Runtime, State, Subject, Task};

@@ -505,6 +505,7 @@ fn memory_is_bounded() {
     assert_eq!(plane.add_workspace("ws-2".into(), "two"), Err(Refusal::Full("workspaces")));
     assert_eq!(plane.register(at(0), registration("d", &["a", "b"])).expect_err("too many").status(), 413);
     let id = plane.register(at(0), registration("d", &["claude"])).expect("room").remove(0);
+    plane.register(at(0), registration("d", &["claude"])).expect("it is there already");
     let first = plane.running(at(0), &id);
     let second = plane.running(at(0), &id);
     assert_eq!(plane.enqueue(at(0), issue(&id, "z", "z")), Err(Refusal::Full("open tasks")));

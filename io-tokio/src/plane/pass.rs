@@ -1,0 +1,161 @@
+//! What every request passes: the log, the faults, and then the token.
+
+use super::door::Line;
+use super::faults::{Action, Fault};
+use super::log::{Answer, Arrival};
+use super::reply::{Refused, raw};
+use super::shared::Shared;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of a request body; more are refused.
+const MAX_BODY: usize = 64 << 20;
+
+/// The log and the faults, around everything else.
+pub(super) async fn watched(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(line): ConnectInfo<Line>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, MAX_BODY).await else {
+        return Refused::new(
+            413,
+            format!("the request body cannot be read, or has more than {MAX_BODY} bytes"),
+        )
+        .into_response();
+    };
+    let (number, fault) = shared.arrived(&Arrival {
+        at: shared.elapsed(),
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        headers: Some(&parts.headers),
+        body: &body,
+    });
+    let request = Request::from_parts(parts, Body::from(body));
+    let Some(fault) = fault else {
+        let response = next.run(request).await;
+        shared.answered(number, Answer::Sent(response.status().as_u16()));
+        return response;
+    };
+    match fault.action() {
+        Action::DropRequest => {
+            shared.answered(number, Answer::Dropped);
+            return ended(&line).await;
+        }
+        Action::Reply { status, body, headers } => {
+            shared.answered(number, Answer::Sent(*status));
+            return canned(*status, body, headers);
+        }
+        Action::Delay(time) => tokio::time::sleep(*time).await,
+        Action::Hold => fault.until_released().await,
+        _ => {}
+    }
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let (answer, response) = spoilt(&fault, &line, response).await;
+    shared.answered(number, if answer { Answer::Sent(status) } else { Answer::Lost(status) });
+    match response {
+        Some(response) => response,
+        None => ended(&line).await,
+    }
+}
+
+/// What the fault leaves of an answer, and whether it counts as sent.
+async fn spoilt(fault: &Fault, line: &Line, response: Response) -> (bool, Option<Response>) {
+    let (mut parts, body) = match fault.action() {
+        Action::LoseReply => return (false, None),
+        Action::HoldReply => {
+            fault.until_released().await;
+            return (true, Some(response));
+        }
+        Action::Drip { .. } | Action::Garble(_) | Action::Truncate => response.into_parts(),
+        _ => return (true, Some(response)),
+    };
+    // Bodies are made in memory, so they can be read.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let body = match fault.action() {
+        Action::Garble(garbage) => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Body::from(garbage.clone())
+        }
+        Action::Drip { chunk, every } => {
+            parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());
+            dripping(bytes, (*chunk).max(1), *every)
+        }
+        _ => {
+            parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());
+            half(&bytes, line.clone())
+        }
+    };
+    (!matches!(fault.action(), Action::Truncate), Some(Response::from_parts(parts, body)))
+}
+
+fn dripping(bytes: Bytes, chunk: usize, every: Duration) -> Body {
+    Body::from_stream(stream::unfold(bytes, move |mut left| async move {
+        if left.is_empty() {
+            return None;
+        }
+        let drop = left.split_to(chunk.min(left.len()));
+        if !left.is_empty() {
+            tokio::time::sleep(every).await;
+        }
+        Some((Ok::<_, std::io::Error>(drop), left))
+    }))
+}
+
+/// Half of it, and then the end of the connection.
+fn half(bytes: &Bytes, line: Line) -> Body {
+    let some = bytes.slice(..bytes.len() / 2);
+    Body::from_stream(stream::unfold(Some(some), move |left| {
+        let line = line.clone();
+        async move {
+            if let Some(some) = left {
+                return Some((Ok(some), None));
+            }
+            line.cut();
+            Some((Err(std::io::Error::other("the answer was cut short on purpose")), None))
+        }
+    }))
+}
+
+fn canned(status: u16, body: &str, headers: &[(String, String)]) -> Response {
+    let mut response = raw(status, "application/json", body.as_bytes().to_vec());
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// Cuts the connection. No byte of the answer given here leaves; the server finds the connection gone and drops it.
+async fn ended(line: &Line) -> Response {
+    line.cut();
+    tokio::task::yield_now().await;
+    Response::new(Body::empty())
+}
+
+/// Daemon routes want the server's token.
+pub(super) async fn authorised(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let refused = match given.and_then(|value| value.strip_prefix("Bearer ")) {
+        None => "missing authorization header",
+        Some(token) if token != shared.token.expose() => "invalid token",
+        Some(_) => return next.run(request).await,
+    };
+    let refused = Refused::new(401, refused);
+    if request.uri().path().starts_with("/api/daemon/") {
+        return refused.into_response();
+    }
+    // The user's side of the real server says the same as plain text.
+    raw(401, "text/plain; charset=utf-8", format!("{}\n", refused.envelope()).into_bytes())
+}

@@ -1,0 +1,153 @@
+//! What the handlers, the control channels and the operator share.
+
+use super::content::Content;
+use super::faults::Fault;
+use super::log::{Answer, Arrival, Log};
+use super::socket::Links;
+use crate::secret::Secret;
+use longshore_core::plane::{Payload, Plane};
+use longshore_core::time::{Instant, Now, UnixMillis};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
+
+/// Texts beyond those of twice the remembered tasks are looked through and dropped.
+const SPARE_CONTENTS: usize = 256;
+
+/// What the server can be told not to have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switches {
+    pub(super) batch_claim: bool,
+    pub(super) websocket: bool,
+    pub(super) rpc: bool,
+}
+
+pub(super) struct Shared {
+    pub(super) token: Secret,
+    pub(super) ping_every: Duration,
+    started: tokio::time::Instant,
+    /// Told after everything that a waiter could look for.
+    pub(super) changed: Notify,
+    inner: Mutex<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) plane: Plane,
+    pub(super) log: Log,
+    pub(super) links: Links,
+    pub(super) switches: Switches,
+    contents: BTreeMap<Payload, Arc<Content>>,
+    next_payload: u64,
+    faults: Vec<Fault>,
+    /// How far the plane's clock was moved on.
+    skew: Duration,
+}
+
+impl Shared {
+    pub(super) fn new(
+        token: Secret,
+        ping_every: Duration,
+        plane: Plane,
+        log: Log,
+        switches: Switches,
+    ) -> Self {
+        let inner = Inner {
+            plane,
+            log,
+            links: Links::default(),
+            switches,
+            contents: BTreeMap::new(),
+            next_payload: 0,
+            faults: Vec::new(),
+            skew: Duration::ZERO,
+        };
+        let started = tokio::time::Instant::now();
+        Self { token, ping_every, started, changed: Notify::new(), inner: Mutex::new(inner) }
+    }
+
+    /// The state. Never held over an await; a panic under it leaves it usable, as every call of the plane is whole.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Does something with the plane, passes its hints on, and wakes who waits.
+    pub(super) fn act<T>(&self, with: impl FnOnce(&mut Inner, Now) -> T) -> T {
+        let mut inner = self.lock();
+        let now = self.now(&inner);
+        let out = with(&mut inner, now);
+        for hint in inner.plane.take_hints() {
+            inner.links.push(&hint);
+        }
+        drop(inner);
+        self.changed.notify_waiters();
+        out
+    }
+
+    fn now(&self, inner: &Inner) -> Now {
+        let mono = Instant::ZERO.after(self.elapsed() + inner.skew);
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + inner.skew;
+        Now::new(mono, UnixMillis(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// Notes a request, and finds the fault that is for it.
+    pub(super) fn arrived(&self, of: &Arrival<'_>) -> (u64, Option<Fault>) {
+        let mut inner = self.lock();
+        let number = inner.log.arrived(of);
+        inner.faults.retain(|fault| !fault.is_removed());
+        let mut taken = None;
+        for fault in &inner.faults {
+            // Each rule counts what it matches, whoever acts.
+            if fault.takes(of.method, of.path) && taken.is_none() {
+                taken = Some(fault.clone());
+            }
+        }
+        drop(inner);
+        if let Some(fault) = &taken {
+            fault.hit();
+        }
+        self.changed.notify_waiters();
+        (number, taken)
+    }
+
+    /// Notes what became of a request.
+    pub(super) fn answered(&self, number: u64, answer: Answer) {
+        let at = self.elapsed();
+        self.lock().log.answered(number, at, answer);
+        self.changed.notify_waiters();
+    }
+}
+
+impl Inner {
+    /// Moves the plane's clock on and lets it do what time does.
+    pub(super) fn advance(&mut self, by: Duration, now: Now) {
+        self.skew += by;
+        self.plane.sweep(Now::new(now.mono.after(by), now.wall));
+    }
+
+    pub(super) fn add_fault(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// Keeps a task's texts under a new number.
+    pub(super) fn keep(&mut self, content: Content) -> Payload {
+        if self.contents.len() > 2 * self.plane.tasks().count() + SPARE_CONTENTS {
+            let used: BTreeSet<_> = self.plane.tasks().map(|task| task.payload).collect();
+            self.contents.retain(|payload, _| used.contains(payload));
+        }
+        self.next_payload += 1;
+        let payload = Payload(self.next_payload);
+        self.contents.insert(payload, Arc::new(content));
+        payload
+    }
+
+    /// A task's texts; empty ones if there are none.
+    pub(super) fn content(&self, payload: Payload) -> Arc<Content> {
+        self.contents.get(&payload).cloned().unwrap_or_default()
+    }
+}
