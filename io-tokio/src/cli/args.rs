@@ -1,6 +1,7 @@
 //! The grammar of the command line.
 
 use crate::config::Flags;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -90,12 +91,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     let debug = global.debug;
     Ok(match command {
         None => {
-            let mut help = <Cli as clap::CommandFactory>::command();
-            let text = help.render_help();
-            return Err(help.error(
-                clap::error::ErrorKind::MissingSubcommand,
-                format!("a command is missing\n\n{text}"),
-            ));
+            let mut grammar = <Cli as clap::CommandFactory>::command();
+            return Err(grammar.error(ErrorKind::MissingSubcommand, "a command is missing, see --help"));
         }
         Some(Top::Version { output }) => Command::Version(output),
         Some(Top::Daemon(Daemon::Start(start))) => {
@@ -130,25 +127,27 @@ struct Cli {
     command: Option<Top>,
 }
 
+const EVERYWHERE: &str = "Options of every command";
+
 #[derive(Args)]
 struct Global {
     /// Address of the server
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     server_url: Option<String>,
     /// Accepted for compatibility; the daemon serves every workspace that its token can see
-    #[arg(long, global = true, hide = true, value_name = "ID")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, hide = true, value_name = "ID")]
     workspace_id: Option<String>,
     /// Profile with state, settings and port of its own
-    #[arg(long, global = true, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
     /// Show the causes of errors
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     debug: bool,
     /// Least important events that are logged: debug, info, warn or error
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "LEVEL")]
     log_level: Option<String>,
     /// Form of log lines: text or json
-    #[arg(long, global = true, value_name = "FORMAT")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FORMAT")]
     log_format: Option<String>,
 }
 

@@ -70,8 +70,7 @@ fn refuse(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Exit
         return Exit::Success;
     }
     let (message, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
-    let message: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let _ = writeln!(err, "{}", message.join("; "));
+    let _ = writeln!(err, "{}", one_line(message));
     let extra =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if !a.starts_with('-'));
     let count = error.kind() == ErrorKind::MissingRequiredArgument
@@ -80,6 +79,22 @@ fn refuse(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Exit
         let _ = writeln!(err, "Usage:{usage}");
     }
     Exit::Failed
+}
+
+fn one_line(message: &str) -> String {
+    let mut line = String::new();
+    let parts = message.lines().map(str::trim).filter(|part| !part.is_empty());
+    for part in parts.filter(|part| !part.starts_with("For more information")) {
+        line.push_str(if line.is_empty() {
+            ""
+        } else if line.ends_with(':') {
+            " "
+        } else {
+            "; "
+        });
+        line.push_str(part);
+    }
+    line
 }
 
 #[cfg(test)]

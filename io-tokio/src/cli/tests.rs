@@ -92,6 +92,11 @@ fn an_unknown_flag_is_one_line_and_exit_1() {
         assert_eq!(performed, None);
     }
     assert!(ran("daemon start --foregroun", &Env::default()).2.contains("--foreground"), "a suggestion");
+    let missing = ran("local", &Env::default()).2;
+    assert!(
+        missing.starts_with("error: the following required arguments were not provided: <PROMPT>\n"),
+        "{missing}"
+    );
 }
 
 #[test]
