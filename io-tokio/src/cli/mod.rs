@@ -1,1 +1,101 @@
-//! Placeholder.
+//! The command line: what was typed becomes a [`Command`], and errors become one line and an exit code.
+
+mod args;
+mod exit;
+mod start;
+mod version;
+
+pub use args::{Command, DaemonStart, Demo, Local, TraceReplay, VersionOutput, parse};
+pub use exit::{Exit, debug_wanted, explain};
+pub use start::{StartRefusal, require_token, task_signal};
+
+use crate::config::{ConfigError, Env};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the command line in this process: `args` begins with the program's name. What is not done in here (that is,
+/// everything but `version` and refusals) is handed to `perform` with the environment and the current directory.
+pub fn run(
+    args: impl IntoIterator<Item = OsString>,
+    perform: impl FnOnce(Command, &Env, &Path) -> Exit,
+) -> ExitCode {
+    let exit = match std::env::current_dir() {
+        Ok(cwd) => run_in(args, &Env::of_process(), &cwd, &mut io::stdout(), &mut io::stderr(), perform),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{}", explain(&ConfigError::CurrentDir(error), false));
+            Exit::Failed
+        }
+    };
+    exit.into()
+}
+
+/// As [`run`], with everything that belongs to the process handed in. Output that nobody takes is no error.
+pub fn run_in(
+    args: impl IntoIterator<Item = OsString>,
+    env: &Env,
+    cwd: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+    perform: impl FnOnce(Command, &Env, &Path) -> Exit,
+) -> Exit {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let command = match parse(args.iter().cloned()) {
+        Ok(command) => command,
+        Err(error) => return refuse(&error, out, err),
+    };
+    match command {
+        Command::Version(output) => {
+            let _ = out.write_all(version::text(args.first(), output).as_bytes());
+            Exit::Success
+        }
+        Command::DaemonStart(start) => match start::check(&start, env, cwd) {
+            Ok(()) => perform(Command::DaemonStart(start), env, cwd),
+            Err(refusal) => {
+                let _ = writeln!(err, "{}", explain(&refusal, start.debug || debug_wanted(env)));
+                Exit::Failed
+            }
+        },
+        other => perform(other, env, cwd),
+    }
+}
+
+/// Help goes to `out`. An error is one line; with a wrong number of arguments the usage follows.
+fn refuse(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    let text = error.to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        let _ = out.write_all(text.as_bytes());
+        return Exit::Success;
+    }
+    let (message, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+    let _ = writeln!(err, "{}", one_line(message));
+    let extra =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if !a.starts_with('-'));
+    let count = error.kind() == ErrorKind::MissingRequiredArgument
+        || (error.kind() == ErrorKind::UnknownArgument && extra);
+    if count && let Some(usage) = usage.lines().next() {
+        let _ = writeln!(err, "Usage:{usage}");
+    }
+    Exit::Failed
+}
+
+fn one_line(message: &str) -> String {
+    let mut line = String::new();
+    let parts = message.lines().map(str::trim).filter(|part| !part.is_empty());
+    for part in parts.filter(|part| !part.starts_with("For more information")) {
+        line.push_str(if line.is_empty() {
+            ""
+        } else if line.ends_with(':') {
+            " "
+        } else {
+            "; "
+        });
+        line.push_str(part);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

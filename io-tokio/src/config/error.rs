@@ -37,7 +37,7 @@ impl fmt::Display for Source {
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// A value is not what its place takes.
-    #[error("{place}: {problem}{}; expected {expected}", shown(value.as_ref()))]
+    #[error("{place}{}: {problem}; expected {expected}", shown(value.as_ref()))]
     Value {
         /// Where the value stands.
         place: Source,

@@ -167,3 +167,12 @@ async fn the_login_shell_is_asked_when_path_has_nothing() {
     assert_eq!(search(LoginShell::IfNothingFound).run().await.agents.len(), 1);
     assert_eq!(search(LoginShell::ForMissing).run().await.agents.len(), 1);
 }
+
+#[test]
+fn a_search_can_move_between_threads() {
+    fn is_send<T: Send>(_: &T) {}
+    let (settings, env, home) = (BTreeMap::new(), Env::default(), Path::new("/"));
+    let search =
+        Search { clis: &[], settings: &settings, env: &env, home, cwd: home, login_shell: LoginShell::Never };
+    is_send(&search.run());
+}

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! The local HTTP server: how other programs of this machine see the daemon, and ask it to stop.
+//!
+//! It answers from a snapshot that the daemon publishes, so it answers whatever the daemon is waiting for.
+
+mod connection;
+mod guard;
+mod report;
+mod server;
+mod socket_owner;
+
+pub use connection::{HEAD_LIMIT, HEAD_TIMEOUT, MAX_WAITING};
+pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth};
+pub use server::{BindError, HealthListener, ShutdownRequest};

@@ -1,0 +1,300 @@
+//! The grammar of the command line.
+
+use crate::config::Flags;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `daemon start`
+    DaemonStart(Box<DaemonStart>),
+    /// `demo`
+    Demo(Demo),
+    /// `local`
+    Local(Local),
+    /// `trace replay`
+    TraceReplay(TraceReplay),
+    /// `version`, `--version`
+    Version(VersionOutput),
+}
+
+/// `daemon start`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonStart {
+    /// The flags that are settings.
+    pub flags: Flags,
+    /// Whether to stay in the foreground.
+    pub foreground: bool,
+    /// Where the whole run is recorded as a trace, if anywhere.
+    pub record: Option<PathBuf>,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// `demo`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demo {
+    /// Where the run is recorded as a trace, if anywhere.
+    pub record: Option<PathBuf>,
+    /// The flags that are settings; those of `daemon start` alone are not given.
+    pub flags: Flags,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// `local`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    /// What the agent is asked to do; not empty.
+    pub prompt: String,
+    /// The directory that it works in; without one it gets a new one.
+    pub dir: Option<PathBuf>,
+    /// The flags that are settings; those of `daemon start` alone are not given.
+    pub flags: Flags,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// `trace replay`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceReplay {
+    /// The trace.
+    pub file: PathBuf,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// How a version is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum VersionOutput {
+    /// One line.
+    #[default]
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+/// Reads the command line; `args` begins with the program's name. Values of settings are not looked at yet: they
+/// are read together with the environment and the config file.
+///
+/// # Errors
+/// Help was asked for, or the command line is not one of ours.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let cli = Cli::try_parse_from(args)?;
+    let Cli { version, global, command } = cli;
+    if version {
+        return Ok(Command::Version(VersionOutput::Text));
+    }
+    let debug = global.debug;
+    Ok(match command {
+        None => {
+            let mut grammar = <Cli as clap::CommandFactory>::command();
+            return Err(grammar.error(ErrorKind::MissingSubcommand, "a command is missing, see --help"));
+        }
+        Some(Top::Version { output }) => Command::Version(output),
+        Some(Top::Daemon(Daemon::Start(start))) => {
+            let (foreground, record) = (start.foreground, start.record.clone());
+            let flags = start.into_flags(global.into_flags());
+            Command::DaemonStart(Box::new(DaemonStart { flags, foreground, record, debug }))
+        }
+        Some(Top::Demo { record }) => Command::Demo(Demo { record, flags: global.into_flags(), debug }),
+        Some(Top::Local { prompt, dir }) => {
+            Command::Local(Local { prompt, dir, flags: global.into_flags(), debug })
+        }
+        Some(Top::Trace(Trace::Replay { file })) => Command::TraceReplay(TraceReplay { file, debug }),
+    })
+}
+
+/// Runs coding agents for a control plane.
+#[derive(Parser)]
+#[command(
+    name = "longshore",
+    bin_name = "longshore",
+    disable_version_flag = true,
+    disable_help_subcommand = true
+)]
+#[command(arg_required_else_help = true)]
+struct Cli {
+    /// Print the version
+    #[arg(short = 'v', long)]
+    version: bool,
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Top>,
+}
+
+const EVERYWHERE: &str = "Options of every command";
+
+#[derive(Args)]
+struct Global {
+    /// Address of the server
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
+    server_url: Option<String>,
+    /// Accepted for compatibility; the daemon serves every workspace that its token can see
+    #[arg(long, global = true, help_heading = EVERYWHERE, hide = true, value_name = "ID")]
+    workspace_id: Option<String>,
+    /// Profile with state, settings and port of its own
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME", default_value = "", hide_default_value = true)]
+    profile: String,
+    /// Show the causes of errors
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    debug: bool,
+    /// Least important events that are logged: debug, info, warn or error
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Form of log lines: text or json
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+impl Global {
+    fn into_flags(self) -> Flags {
+        Flags {
+            profile: self.profile,
+            server_url: self.server_url,
+            log_level: self.log_level,
+            log_format: self.log_format,
+            ..Flags::default()
+        }
+    }
+}
+
+#[derive(Subcommand)]
+enum Top {
+    /// The daemon that claims tasks and runs agents
+    #[command(subcommand, arg_required_else_help = true)]
+    Daemon(Daemon),
+    /// Show a whole run with a control plane and an agent of its own; needs nothing else
+    Demo {
+        /// Record the run as a trace
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+    },
+    /// Run one prompt with an agent of this machine, without a server
+    Local {
+        /// What the agent is to do
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        prompt: String,
+        /// Directory to work in
+        #[arg(long, value_name = "PATH")]
+        dir: Option<PathBuf>,
+    },
+    /// Recorded runs
+    #[command(subcommand, arg_required_else_help = true)]
+    Trace(Trace),
+    /// Print the version
+    Version {
+        /// Form of the output
+        #[arg(long, value_enum, default_value_t)]
+        output: VersionOutput,
+    },
+}
+
+#[derive(Subcommand)]
+enum Daemon {
+    /// Start the daemon
+    Start(Box<Start>),
+}
+
+#[derive(Subcommand)]
+enum Trace {
+    /// Feed a trace to a fresh core and compare what it decides
+    Replay {
+        /// The trace
+        file: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct Start {
+    /// Stay in the foreground and log to standard error
+    #[arg(long)]
+    foreground: bool,
+    /// Id of this daemon, in place of the one that is kept
+    #[arg(long, value_name = "ID")]
+    daemon_id: Option<String>,
+    /// Label of this machine
+    #[arg(long, value_name = "NAME")]
+    device_name: Option<String>,
+    /// Accepted for compatibility, without effect
+    #[arg(long, hide = true, value_name = "NAME")]
+    runtime_name: Option<String>,
+    /// Directory below which tasks get theirs
+    #[arg(long, value_name = "PATH")]
+    workspaces_root: Option<PathBuf>,
+    /// Time between two claims of an idle daemon
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    poll_interval: Option<String>,
+    /// Time between two heartbeats
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    heartbeat_interval: Option<String>,
+    /// Longest time of a run; 0 is no limit
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    agent_timeout: Option<String>,
+    /// Longest time without progress of Codex
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    codex_semantic_inactivity_timeout: Option<String>,
+    /// Longest time of the calls that start a Codex session
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    codex_handshake_timeout: Option<String>,
+    /// Tasks that may run at a time
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_concurrent_tasks: Option<String>,
+    /// Accepted for compatibility: this daemon does not update itself
+    #[arg(long, hide = true)]
+    no_auto_update: bool,
+    /// Accepted for compatibility: this daemon does not update itself
+    #[arg(long, hide = true, value_name = "DURATION", allow_hyphen_values = true)]
+    auto_update_interval: Option<String>,
+    /// Accepted for compatibility: this daemon does not reload itself
+    #[arg(long, hide = true)]
+    no_auto_reload: bool,
+    /// Port of the local HTTP server, in place of the one that follows from the profile
+    #[arg(long, value_name = "PORT")]
+    health_port: Option<String>,
+    /// How tasks are claimed: auto, per-runtime or batch
+    #[arg(long, value_name = "MODE")]
+    claim_mode: Option<String>,
+    /// Space that the daemon's own state may take, such as 4GiB; 0 is no limit
+    #[arg(long, value_name = "SIZE")]
+    disk_budget: Option<String>,
+    /// Space that must be free for a task to be claimed, such as 256MiB; 0 is no limit
+    #[arg(long, value_name = "SIZE")]
+    min_free_space: Option<String>,
+    /// What SIGTERM does: stop, drain or restart
+    #[arg(long, value_name = "ACTION")]
+    on_sigterm: Option<String>,
+    /// Record the whole run as a trace
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+impl Start {
+    fn into_flags(self, global: Flags) -> Flags {
+        Flags {
+            daemon_id: self.daemon_id,
+            device_name: self.device_name,
+            runtime_name: self.runtime_name,
+            workspaces_root: self.workspaces_root,
+            poll_interval: self.poll_interval,
+            heartbeat_interval: self.heartbeat_interval,
+            agent_timeout: self.agent_timeout,
+            codex_semantic_inactivity_timeout: self.codex_semantic_inactivity_timeout,
+            codex_handshake_timeout: self.codex_handshake_timeout,
+            max_concurrent_tasks: self.max_concurrent_tasks,
+            no_auto_update: self.no_auto_update,
+            auto_update_interval: self.auto_update_interval,
+            no_auto_reload: self.no_auto_reload,
+            health_port: self.health_port,
+            claim_mode: self.claim_mode,
+            disk_budget: self.disk_budget,
+            min_free_space: self.min_free_space,
+            on_sigterm: self.on_sigterm,
+            ..global
+        }
+    }
+}

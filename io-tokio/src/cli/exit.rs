@@ -1,0 +1,83 @@
+//! How a command ends: exit codes and the one line that says what went wrong.
+
+use crate::config::Env;
+use std::error::Error;
+use std::process::ExitCode;
+
+/// The exit codes of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// 0: done.
+    Success = 0,
+    /// 1: anything without a code of its own, and every failure of the daemon's start and stop.
+    Failed = 1,
+    /// 2: the server was not reached.
+    Network = 2,
+    /// 3: the server refused the credential.
+    Denied = 3,
+    /// 4: the server does not know what was asked for.
+    NotFound = 4,
+    /// 5: the server refused the request as it was.
+    Rejected = 5,
+}
+
+impl Exit {
+    /// The code for an answer that is no success.
+    pub fn of_http_status(status: u16) -> Self {
+        match status {
+            401 | 403 => Self::Denied,
+            404 => Self::NotFound,
+            400 | 422 => Self::Rejected,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// One line for people. With `debug` each cause follows on a line of its own.
+pub fn explain(error: &dyn Error, debug: bool) -> String {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source().filter(|_| debug);
+    while let Some(inner) = cause {
+        text.push_str("\n  caused by: ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// Whether `MULTICA_DEBUG` asks for causes: any word but 0, false, no and off does.
+pub fn debug_wanted(env: &Env) -> bool {
+    let word = env.text("MULTICA_DEBUG").ok().flatten().map(str::to_ascii_lowercase);
+    word.is_some_and(|w| !matches!(w.as_str(), "0" | "false" | "no" | "off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigError;
+
+    #[test]
+    fn answers_of_the_server_have_their_codes() {
+        for (status, want) in [(401, 3), (403, 3), (404, 4), (400, 5), (422, 5), (409, 1), (429, 1), (503, 1)]
+        {
+            assert_eq!(Exit::of_http_status(status) as u8, want, "{status}");
+        }
+    }
+
+    #[test]
+    fn causes_are_shown_on_request() {
+        let error = ConfigError::CurrentDir(std::io::Error::other("gone"));
+        assert_eq!(explain(&error, false).lines().count(), 1);
+        let read = ConfigError::Read { path: "/c".into(), source: std::io::Error::other("gone") };
+        assert!(explain(&read, true).ends_with("\n  caused by: gone"));
+        let wanted = |value| debug_wanted(&Env::from_pairs([("MULTICA_DEBUG", value)]));
+        assert_eq!([wanted("1"), wanted("yes"), wanted("OFF"), wanted(" ")], [true, true, false, false]);
+    }
+}

@@ -1,0 +1,141 @@
+//! When a daemon is not started.
+
+use super::args::DaemonStart;
+use crate::config::{Env, Settings};
+use crate::secret::Secret;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const MARKER: &str = ".multica/daemon_task_context.json";
+const MARKED_BY: &str = "multica-daemon-task";
+/// A longer file is no marker.
+const MAX_MARKER_BYTES: u64 = 64 * 1024;
+const TASK_VARIABLES: [&str; 3] = ["MULTICA_AGENT_ID", "MULTICA_TASK_ID", "MULTICA_TASK_CONFIG_ROOT"];
+
+/// Why a daemon is not started.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum StartRefusal {
+    /// An agent would start a daemon of its user.
+    #[error("a daemon is not started from inside of a task ({signal}); start it in a shell of your own")]
+    InTask {
+        /// What says that this is a task.
+        signal: String,
+    },
+    /// Without `--foreground` the daemon would have to detach itself.
+    #[error(
+        "longshore does not start in the background by itself yet: add --foreground, and leave the rest to a \
+         service manager or your shell"
+    )]
+    Background,
+    /// Nobody has logged in.
+    #[error(
+        "no token in {}: log in with `multica login{}`, or write the token into that file as \"token\"",
+        config.display(), profile_flag(profile)
+    )]
+    NoToken {
+        /// The config file without a token.
+        config: PathBuf,
+        /// The profile's name; empty for the default one.
+        profile: String,
+    },
+}
+
+fn profile_flag(profile: &str) -> String {
+    if profile.is_empty() { String::new() } else { format!(" --profile {profile}") }
+}
+
+/// What can be told before the settings are read.
+pub(super) fn check(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), StartRefusal> {
+    if let Some(signal) = task_signal(env, cwd) {
+        return Err(StartRefusal::InTask { signal });
+    }
+    if !start.foreground {
+        return Err(StartRefusal::Background);
+    }
+    Ok(())
+}
+
+/// What says that this process belongs to a task: a variable that tasks get, or a marker in the current directory
+/// or one above it. The text names it for people.
+pub fn task_signal(env: &Env, cwd: &Path) -> Option<String> {
+    let set = |name: &&&str| env.path(name).is_some();
+    if let Some(name) = TASK_VARIABLES.iter().find(set) {
+        return Some(format!("{name} is set"));
+    }
+    let marker = cwd.ancestors().map(|dir| dir.join(MARKER)).find(|path| is_marker(path))?;
+    Some(format!(
+        "{} marks its directory as one of a task; remove it if it was left behind",
+        marker.display()
+    ))
+}
+
+fn is_marker(path: &Path) -> bool {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_MARKER_BYTES).read_to_end(&mut bytes));
+    read.is_ok() && serde_json::from_slice::<Value>(&bytes).is_ok_and(|v| v["managed_by"] == MARKED_BY)
+}
+
+/// The daemon's credential.
+///
+/// # Errors
+/// There is none.
+pub fn require_token(settings: &Settings) -> Result<&Secret, StartRefusal> {
+    if settings.token.is_empty() {
+        return Err(StartRefusal::NoToken {
+            config: settings.dirs.profile.join("config.json"),
+            profile: settings.profile.name().to_owned(),
+        });
+    }
+    Ok(&settings.token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flags;
+
+    #[test]
+    fn inside_of_a_task_no_daemon_is_started() {
+        let nowhere = Path::new("/missing");
+        for name in TASK_VARIABLES {
+            let signal = task_signal(&Env::from_pairs([(name, "x")]), nowhere).expect("a task");
+            assert!(signal.contains(name), "{signal}");
+        }
+        let outside = Env::from_pairs([("MULTICA_TASK_ID", " "), ("MULTICA_DAEMON_PORT", "19514")]);
+        assert_eq!(task_signal(&outside, nowhere), None);
+    }
+
+    #[test]
+    fn a_marker_above_the_current_directory_counts_and_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let below = dir.path().join("a/b");
+        std::fs::create_dir_all(&below).expect("directories");
+        std::fs::create_dir(dir.path().join(".multica")).expect("a directory");
+        let marker = dir.path().join(MARKER);
+        std::fs::write(&marker, r#"{"managed_by":"someone"}"#).expect("written");
+        assert_eq!(task_signal(&Env::default(), &below), None);
+        std::fs::write(&marker, r#"{"managed_by":"multica-daemon-task","issue_id":"i"}"#).expect("written");
+        let signal = task_signal(&Env::default(), &below).expect("a task");
+        assert!(signal.contains(&marker.display().to_string()), "{signal}");
+    }
+
+    #[test]
+    fn cli_61_without_a_token_the_hint_names_profile_and_file() {
+        let home = tempfile::tempdir().expect("a directory");
+        let env = Env::from_pairs([("HOME", home.path())]);
+        let refusal = |profile: &str| {
+            let flags = Flags { profile: profile.into(), ..Flags::default() };
+            let settings = Settings::load(&flags, &env, Path::new("/")).expect("settings");
+            require_token(&settings).expect_err("no token").to_string()
+        };
+        let named = refusal("dev");
+        assert!(
+            named.contains("multica login --profile dev`") && named.contains("profiles/dev/config.json"),
+            "{named}"
+        );
+        assert!(refusal("").contains("multica login`"));
+    }
+}
