@@ -5,6 +5,7 @@ pub mod book;
 pub mod brief;
 pub mod cli;
 pub mod clock;
+pub mod command;
 pub mod config;
 pub mod demo;
 pub mod discover;
@@ -17,6 +18,7 @@ pub mod log;
 pub mod plane;
 pub mod prepare;
 pub mod secret;
+pub mod service;
 pub mod supervise;
 pub mod tempdir;
 pub mod trace_sink;
@@ -34,6 +36,6 @@ pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::
     match args.get(1).and_then(|mode| mode.to_str()) {
         Some("supervise") => supervise::supervisor::main(),
         Some("helper") => supervise::helper::main(prepare::helper),
-        _ => cli::run(args),
+        _ => cli::run(args, command::perform),
     }
 }

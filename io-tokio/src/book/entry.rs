@@ -102,7 +102,8 @@ impl Entry {
     fn pointers(&self) -> Pointers {
         let work_dir = self.work_dir().unwrap_or_default();
         let ending = self.ending();
-        let of_outcome = ending.outcome.as_ref().map(|outcome| outcome.session_id.clone().unwrap_or_default());
+        let of_outcome =
+            ending.outcome.as_ref().map(|outcome| outcome.session_id.clone().unwrap_or_default());
         let session_id = of_outcome.or_else(|| ending.session.clone()).unwrap_or_default();
         let retired_session_id = ending.retired_session.clone().unwrap_or_default();
         Pointers { session_id, work_dir, retired_session_id, ..Pointers::default() }

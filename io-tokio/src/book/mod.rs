@@ -4,7 +4,7 @@
 mod entry;
 mod outbox;
 
-pub use entry::{Disk, Entry, Ending};
+pub use entry::{Disk, Ending, Entry};
 pub use outbox::{MAX_BATCH, MAX_UNSENT, Outbox};
 
 use crate::wire::task::Task;

@@ -93,7 +93,9 @@ impl Inner {
     fn push(&mut self, message: AgentMessage) {
         let (kind, tool, content, input, output) = match message {
             AgentMessage::Text { text } => (MessageKind::Text, String::new(), text, None, String::new()),
-            AgentMessage::Thinking { text } => (MessageKind::Thinking, String::new(), text, None, String::new()),
+            AgentMessage::Thinking { text } => {
+                (MessageKind::Thinking, String::new(), text, None, String::new())
+            }
             AgentMessage::ToolUse { name, input, .. } => {
                 let input = RawValue::from_string(input).ok().and_then(|raw| ToolInput::new(&raw));
                 (MessageKind::ToolUse, name, String::new(), input, String::new())

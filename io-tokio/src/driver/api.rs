@@ -22,7 +22,11 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, CallError>;
 
 /// Carries out one request. Whatever happens, it ends within the limit.
-pub(super) async fn perform(host: &Host, call: &ApiCall, limit: Limit) -> std::result::Result<ApiReply, ApiError> {
+pub(super) async fn perform(
+    host: &Host,
+    call: &ApiCall,
+    limit: Limit,
+) -> std::result::Result<ApiReply, ApiError> {
     match ask(host, call, limit).await {
         Ok(reply) => Ok(reply),
         Err(error) => {
@@ -95,7 +99,9 @@ async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiRepl
             client.start(&entry.id, limit).await.map(|task| row(task.status))
         }
         ApiCall::Status { claim } => client.status(&entry(*claim)?.id, limit).await.map(row),
-        ApiCall::Messages { claim, after, upto } => messages(host, &entry(*claim)?, *after, *upto, limit).await,
+        ApiCall::Messages { claim, after, upto } => {
+            messages(host, &entry(*claim)?, *after, *upto, limit).await
+        }
         ApiCall::MessagesKnown { claim, after } => {
             let entry = entry(*claim)?;
             let stored = client.messages_since(&entry.id, *after, limit).await?;
@@ -108,7 +114,10 @@ async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiRepl
             if usage.is_empty() {
                 return Ok(ApiReply::Done);
             }
-            client.report_usage(&entry.id, &UsageRequest { usage: &usage }, limit).await.map(|()| ApiReply::Done)
+            client
+                .report_usage(&entry.id, &UsageRequest { usage: &usage }, limit)
+                .await
+                .map(|()| ApiReply::Done)
         }
         ApiCall::Pin { claim } => {
             let entry = entry(*claim)?;
@@ -165,7 +174,10 @@ async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
         Workspaces::List { list, etag } => {
             let unsafe_ids = list.items.iter().filter(|ws| !is_safe_component(ws.id.as_str())).count();
             if list.unusable + unsafe_ids > 0 {
-                tracing::warn!(count = list.unusable + unsafe_ids, "the server lists workspaces that cannot be used");
+                tracing::warn!(
+                    count = list.unusable + unsafe_ids,
+                    "the server lists workspaces that cannot be used"
+                );
             }
             let known = list.items.into_iter().map(|ws| ws.id).filter(|id| is_safe_component(id.as_str()));
             if list.unusable > 0 {
@@ -184,7 +196,8 @@ async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
 }
 
 async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<ApiReply> {
-    let none_yet = || CallError::NotSent { why: "the agent CLIs of this machine are not known yet".to_owned() };
+    let none_yet =
+        || CallError::NotSent { why: "the agent CLIs of this machine are not known yet".to_owned() };
     let found = host.found().await.ok_or_else(none_yet)?;
     let device = &host.identity.device_name;
     let offered = found.agents.iter().map(|agent| OfferedRuntime {
@@ -218,8 +231,9 @@ async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<
         }
         usable
     });
-    let runtimes: Vec<Registered> =
-        runtimes.map(|r| Registered { id: r.id, provider: Provider::new(r.provider.to_ascii_lowercase()) }).collect();
+    let runtimes: Vec<Registered> = runtimes
+        .map(|r| Registered { id: r.id, provider: Provider::new(r.provider.to_ascii_lowercase()) })
+        .collect();
     tracing::info!(%workspace, runtimes = runtimes.len(), "registered");
     Ok(ApiReply::Registered { runtimes })
 }

@@ -21,7 +21,11 @@ use tokio_util::sync::CancellationToken;
 const BACKSTOP: Duration = Duration::from_secs(30);
 
 /// Carries out one piece of work.
-pub(super) async fn perform(host: &Arc<Host>, call: &FsCall, cancel: CancellationToken) -> Result<FsReply, FsError> {
+pub(super) async fn perform(
+    host: &Arc<Host>,
+    call: &FsCall,
+    cancel: CancellationToken,
+) -> Result<FsReply, FsError> {
     let gone = FsError::Failed { reason: FailReason::Unknown };
     match call {
         FsCall::Prepare { claim, root, .. } => {
@@ -153,7 +157,8 @@ fn enough_space(host: &Host) -> Result<(), Trouble> {
 
 /// Takes what the helper made, after looking that it is there, and makes the temp dir. Returns the earlier directory if it is the one used.
 fn accept(host: &Host, entry: &Entry, reply: &[u8]) -> Result<Option<EnvRoot>, Trouble> {
-    let failed = |error: &dyn std::fmt::Display| Trouble::new(format!("prepare execution environment: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| Trouble::new(format!("prepare execution environment: {error}"));
     let prepared = prepare::read_reply(reply).map_err(|error| failed(&error))?;
     prepared.verify().map_err(|error| failed(&error))?;
     for warning in &prepared.warnings {
@@ -163,7 +168,9 @@ fn accept(host: &Host, entry: &Entry, reply: &[u8]) -> Result<Option<EnvRoot>, T
     if prepared.reused {
         let confirmed = entry.disk().reuse.as_ref().is_some_and(|reuse| reuse.is_confirmed_by(&prepared));
         if !confirmed {
-            return Err(Trouble::new("prepare execution environment: the earlier directory was exchanged meanwhile"));
+            return Err(Trouble::new(
+                "prepare execution environment: the earlier directory was exchanged meanwhile",
+            ));
         }
         let workdir = prepared.workdir.display().to_string();
         reused = prepare::prior_root(&[&host.settings.workspaces_root], &workdir);
@@ -242,7 +249,7 @@ async fn close(entry: &Arc<Entry>, record: bool) {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Trouble::new(format!("work on the disk failed unexpectedly ({error}); this is a bug")))
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        Trouble::new(format!("work on the disk failed unexpectedly ({error}); this is a bug"))
+    })
 }

@@ -6,7 +6,8 @@ use longshore_core::event::ClaimKey;
 
 /// Writes one fact to the log.
 pub(super) fn log(book: &Book, fact: &Fact) {
-    let task = |claim: &ClaimKey| book.get(*claim).map(|entry| entry.id.as_str().to_owned()).unwrap_or_default();
+    let task =
+        |claim: &ClaimKey| book.get(*claim).map(|entry| entry.id.as_str().to_owned()).unwrap_or_default();
     match fact {
         Fact::Ready => tracing::info!("ready"),
         Fact::Admitted { task, runtime, slot, .. } => {
@@ -18,10 +19,14 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::HandedBack { task, reason, .. } => {
             tracing::warn!(%task, reason = reason.as_str(), "task failed back without a run");
         }
-        Fact::Unusable { count } => tracing::error!(count, "claimed tasks cannot be named to the server; they time out there"),
+        Fact::Unusable { count } => {
+            tracing::error!(count, "claimed tasks cannot be named to the server; they time out there")
+        }
         Fact::Phase { claim, phase } => tracing::debug!(task = task(claim), ?phase, "task moved on"),
         Fact::Ending { claim, why } => match why {
-            EndReason::Server => tracing::info!(task = task(claim), "the server has ended the task; its run is ended"),
+            EndReason::Server => {
+                tracing::info!(task = task(claim), "the server has ended the task; its run is ended")
+            }
             EndReason::PrepareTimeout => tracing::warn!(task = task(claim), "preparation took too long"),
             _ => tracing::info!(task = task(claim), "the daemon stops; the run is ended"),
         },
@@ -43,9 +48,16 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             tracing::error!(task = task(claim), status, "the server refuses the task's report for good");
         }
         Fact::MessagesRefused { claim, upto, status } => {
-            tracing::error!(task = task(claim), upto, status, "the server refuses messages of the task; they are skipped");
+            tracing::error!(
+                task = task(claim),
+                upto,
+                status,
+                "the server refuses messages of the task; they are skipped"
+            );
         }
-        Fact::UsageLost { claim } => tracing::error!(task = task(claim), "the task's token counts could not be reported"),
+        Fact::UsageLost { claim } => {
+            tracing::error!(task = task(claim), "the task's token counts could not be reported")
+        }
         Fact::Released { claim, slot } => {
             tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");
         }

@@ -19,7 +19,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitReport, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event};
 use longshore_core::id::{ConnGen, OpId};
@@ -209,7 +209,9 @@ impl Driver {
         }
         match event {
             Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
-            Event::Run { op, run: longshore_core::event::RunEvent::Ended { .. } } => drop(self.runs.remove(op)),
+            Event::Run { op, run: longshore_core::event::RunEvent::Ended { .. } } => {
+                drop(self.runs.remove(op))
+            }
             _ => {}
         }
         let now = self.host.clock.now();
@@ -256,7 +258,7 @@ impl Driver {
             Effect::Kill { op, step } => {
                 if let Some(run) = self.runs.get(&op) {
                     // A run that has just ended takes no more steps.
-                    drop(run.send(step));
+                    let _ = run.send(step);
                 }
             }
             Effect::Cancel { op } => {

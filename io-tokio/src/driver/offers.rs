@@ -49,7 +49,8 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
     let trouble = trouble(host, &task);
     let root = prepare::predicted_root(&task.workspace_id, &task.id);
     let prior = prior(&host.settings.workspaces_root, &task);
-    let provider = host.provider_of(&runtime).map(|provider| provider.as_str().to_owned()).unwrap_or_default();
+    let provider =
+        host.provider_of(&runtime).map(|provider| provider.as_str().to_owned()).unwrap_or_default();
     let id = TaskId::new(task.id.as_str());
     let entry = host.book.add(task, provider);
     host.register_secret(entry.claim.0, &entry.task.auth_token);

@@ -318,7 +318,6 @@ impl Said {
                 }
                 Output::Result => result |= !std::mem::replace(&mut self.result, true),
                 Output::Log { level, text } => tracing::debug!(task = %entry.id, ?level, "{text}"),
-                _ => {}
             }
         }
         let have = entry.outbox.last();

@@ -1,0 +1,107 @@
+//! The commands, carried out.
+
+use crate::cli::{Command, DaemonStart, Exit, debug_wanted, explain};
+use crate::config::{Env, Flags, Settings};
+use crate::log::{self, Redactor};
+use crate::service::{Service, Start};
+use crate::{demo, local};
+use longshore_core::effect::ExitCause;
+use longshore_core::event::Event;
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Carries out a command that the command line understood.
+pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error, debug_wanted(env)),
+    };
+    match command {
+        Command::DaemonStart(start) => {
+            let debug = start.debug || debug_wanted(env);
+            match runtime.block_on(foreground(&start, env, cwd)) {
+                Ok(exit) => exit,
+                Err(error) => failed(&*error, debug),
+            }
+        }
+        Command::Demo(demo) => {
+            let debug = demo.debug || debug_wanted(env);
+            runtime.block_on(demo::run(&demo, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
+        }
+        Command::Local(local) => {
+            let debug = local.debug || debug_wanted(env);
+            runtime.block_on(local::run(&local, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
+        }
+        Command::TraceReplay(_) | Command::Version(_) => Exit::Success,
+    }
+}
+
+/// One line for people.
+fn failed(error: &dyn Error, debug: bool) -> Exit {
+    // Standard error that nobody takes is no error.
+    drop(writeln!(std::io::stderr(), "{}", explain(error, debug)));
+    Exit::Failed
+}
+
+/// Settings as the places for them say, the log set up as they want it, warnings logged.
+pub(crate) fn settle(
+    flags: &Flags,
+    env: &Env,
+    cwd: &Path,
+) -> Result<(Settings, Redactor), Box<dyn Error + Send + Sync>> {
+    let settings = Settings::load(flags, env, cwd)?;
+    let redactor = Redactor::default();
+    log::init(settings.log_format, settings.log_level, redactor.clone())?;
+    for warning in &settings.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok((settings, redactor))
+}
+
+async fn foreground(
+    start: &DaemonStart,
+    env: &Env,
+    cwd: &Path,
+) -> Result<Exit, Box<dyn Error + Send + Sync>> {
+    let (settings, redactor) = settle(&start.flags, env, cwd)?;
+    let token = redactor.register(&settings.token);
+    let service = Service::new(Start {
+        settings,
+        env: env.clone(),
+        cwd: cwd.to_owned(),
+        recorders: Vec::new(),
+        redactor,
+        only: None,
+    })?;
+    let signals = tokio::spawn(stop_on_signals(
+        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
+        service.events(),
+    ));
+    let report = service.run().await;
+    signals.abort();
+    drop(token);
+    Ok(match report?.cause {
+        ExitCause::Unauthorized => {
+            tracing::error!("the server refuses this daemon's credential; log in again with `multica login`");
+            Exit::Failed
+        }
+        _ => Exit::Success,
+    })
+}
+
+/// Each signal asks the core to stop; the second one hurries it.
+pub(crate) async fn stop_on_signals([mut term, mut int]: [Signal; 2], events: mpsc::Sender<Event>) {
+    loop {
+        tokio::select! {
+            Some(()) = term.recv() => {}
+            Some(()) = int.recv() => {}
+            else => return,
+        }
+        if events.send(Event::Stop).await.is_err() {
+            return;
+        }
+    }
+}

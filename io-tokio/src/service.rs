@@ -1,0 +1,282 @@
+//! A daemon put together: settings in, a running driver out. What `daemon start`, `demo` and `local` have in common.
+
+use crate::cli::{StartRefusal, require_token};
+use crate::clock::Clock;
+use crate::config::{self, Env, OnSigterm, Settings};
+use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
+use crate::driver::{CAPABILITIES, Driver, Parts, Recorder};
+use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
+use crate::http::{Client, ClientConfig, ClientError};
+use crate::identity::{self, Identity, IdentityError};
+use crate::log::Redactor;
+use crate::prepare::{self, PrepareError};
+use crate::supervise::Launcher;
+use crate::tempdir;
+use longshore_core::config::{ClaimMode, Config, ConfigError};
+use longshore_core::effect::ExitReport;
+use longshore_core::event::Event;
+use longshore_core::id::Provider;
+use longshore_core::rng::Seed;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::{mpsc, watch};
+
+/// Warm pairs of supervisor and helper that are kept ready.
+const SPARES: usize = 2;
+
+/// What a daemon is started with.
+pub struct Start {
+    /// All settings.
+    pub settings: Settings,
+    /// The environment that agents inherit from.
+    pub env: Env,
+    /// Where relative paths start.
+    pub cwd: PathBuf,
+    /// What sees each step of the core.
+    pub recorders: Vec<Box<dyn Recorder>>,
+    /// Secrets that no log line may show.
+    pub redactor: Redactor,
+    /// Providers to look for; `None` for all that are known.
+    pub only: Option<&'static str>,
+}
+
+/// Why a daemon did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// There is no credential.
+    #[error(transparent)]
+    Refused(#[from] StartRefusal),
+    /// The local port cannot be had.
+    #[error(transparent)]
+    Port(#[from] BindError),
+    /// The daemon's id cannot be read or made.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A setting is out of the core's bounds.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    /// The workspaces root cannot be used.
+    #[error("the workspaces root {} cannot be used: {source}", path.display())]
+    Root {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: PrepareError,
+    },
+    /// There is nothing to run.
+    #[error(
+        "no agent program was found on this machine{0}; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
+    )]
+    NoAgents(String),
+}
+
+/// A daemon that is about to run.
+pub struct Service {
+    driver: Driver,
+    health: HealthListener,
+    health_identity: HealthIdentity,
+    snapshots: watch::Receiver<HealthSnapshot>,
+    clock: Arc<Clock>,
+    search: Looking,
+}
+
+struct Looking {
+    env: Env,
+    settings: Settings,
+    cwd: PathBuf,
+    clis: Vec<&'static AgentCli>,
+}
+
+impl Service {
+    /// Takes the local port, then puts everything together; nobody has been contacted by the time that this fails. Must be called inside
+    /// the runtime that will run it.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn new(start: Start) -> Result<Self, ServeError> {
+        let Start { settings, env, cwd, recorders, redactor, only } = start;
+        let health = HealthListener::bind(settings.health_port)?;
+        let token = require_token(&settings)?;
+        let identity = Identity::find(&settings, &identity::host_name())?;
+        let client = Client::new(&ClientConfig {
+            base_url: settings.server_url.clone(),
+            token: token.clone(),
+            version: identity.cli_version.clone(),
+            capabilities: CAPABILITIES.iter().map(|&name| name.to_owned()).collect(),
+            os: std::env::consts::OS.to_owned(),
+        })?;
+        let root = &settings.workspaces_root;
+        prepare::ensure_root_marker(root)
+            .map_err(|source| ServeError::Root { path: root.clone(), source })?;
+        let clock = Arc::new(Clock::start());
+        let launcher = Launcher::new(state_dir(&settings).join("runs"), SPARES);
+        launcher.warm();
+        let health_identity = HealthIdentity::new(&settings, &identity);
+        let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
+        let core = core_config(&settings);
+        let clis = AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect();
+        let search = Looking { env: env.clone(), settings: settings.clone(), cwd, clis };
+        sweep_temp_dirs(&settings);
+        if settings.on_sigterm != OnSigterm::Stop {
+            tracing::warn!("on_sigterm: this version ends running tasks on SIGTERM, whatever it is set to");
+        }
+        let parts = Parts {
+            client,
+            launcher,
+            identity,
+            env: env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+            health_port: health.port(),
+            cli_dir: cli_dir(&env),
+            redactor,
+            clock: clock.clone(),
+            settings,
+        };
+        let driver = Driver::new(parts, core, seed(), recorders, health_sender)?;
+        Ok(Self { driver, health, health_identity, snapshots, clock, search })
+    }
+
+    /// Something to give the core events with.
+    pub fn events(&self) -> mpsc::Sender<Event> {
+        self.driver.events()
+    }
+
+    /// The port of the local HTTP server.
+    pub fn health_port(&self) -> u16 {
+        self.health.port()
+    }
+
+    /// What health answers say, as it changes.
+    pub fn snapshots(&self) -> watch::Receiver<HealthSnapshot> {
+        self.snapshots.clone()
+    }
+
+    /// Runs until the core wants the process to end.
+    ///
+    /// # Errors
+    /// If there is nothing to run on this machine.
+    pub async fn run(self) -> Result<ExitReport, ServeError> {
+        let Self { driver, health, health_identity, snapshots, clock, search } = self;
+        let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
+        let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
+        let events = driver.events();
+        let wishes = tokio::spawn(async move {
+            while wishes.recv().await.is_some() {
+                drop(events.send(Event::Stop).await);
+            }
+        });
+        // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
+        let found = search.look().await;
+        let outcome = if found.agents.is_empty() {
+            Err(ServeError::NoAgents(why_none(&found)))
+        } else {
+            log_found(&found);
+            driver.found(found);
+            Ok(driver.run().await)
+        };
+        wishes.abort();
+        serving.abort();
+        outcome
+    }
+}
+
+impl Looking {
+    async fn look(&self) -> Discovery {
+        Search {
+            clis: &self.clis,
+            settings: &self.settings.agents,
+            env: &self.env,
+            home: &self.settings.dirs.home,
+            cwd: &self.cwd,
+            login_shell: LoginShell::IfNothingFound,
+        }
+        .run()
+        .await
+    }
+}
+
+fn why_none(found: &Discovery) -> String {
+    let problems: Vec<String> = found
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}: {}", skipped.cli.provider, skipped.problem))
+        .collect();
+    if problems.is_empty() { String::new() } else { format!(" ({})", problems.join("; ")) }
+}
+
+fn log_found(found: &Discovery) {
+    for agent in &found.agents {
+        tracing::info!(provider = %agent.provider, path = %agent.path.display(), version = agent.version_line, "agent found");
+        if longshore_core::codec::for_provider(agent.provider.as_str()).is_none() {
+            tracing::warn!(
+                provider = %agent.provider,
+                "this version cannot run this agent yet: its tasks are prepared, started, and failed with that message"
+            );
+        }
+    }
+    for skipped in &found.skipped {
+        tracing::warn!(provider = skipped.cli.provider, "agent not used: {}", skipped.problem);
+    }
+}
+
+/// Where our own state of a profile is.
+pub fn state_dir(settings: &Settings) -> PathBuf {
+    settings.dirs.profile.join("longshore")
+}
+
+fn core_config(settings: &Settings) -> Config {
+    let mut core = Config {
+        slots: settings.max_concurrent_tasks,
+        claim_mode: match settings.claim_mode {
+            config::ClaimMode::Auto => ClaimMode::Auto,
+            config::ClaimMode::Batch => ClaimMode::Batch,
+            config::ClaimMode::PerRuntime => ClaimMode::PerRuntime,
+        },
+        ..Config::default()
+    };
+    let caps = settings.agents.iter().filter_map(|(name, agent)| Some((*name, agent.max_concurrent_tasks?)));
+    core.provider_caps = caps.map(|(name, cap)| (Provider::new(name), cap)).collect();
+    core.timers.poll = settings.poll_interval;
+    core.timers.beat = settings.heartbeat_interval;
+    core.timers.prepare = settings.prepare_timeout;
+    core
+}
+
+/// Jitter differs from process to process; the trace's header keeps the seed.
+fn seed() -> Seed {
+    Seed(uuid::Uuid::new_v4().as_u64_pair().0)
+}
+
+/// The folder of the `multica` command that agents are to use, if the machine has one.
+fn cli_dir(env: &Env) -> Option<PathBuf> {
+    let path = env.raw("PATH")?;
+    std::env::split_paths(path).find(|dir| dir.is_absolute() && is_program(&dir.join("multica")))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Removes what an earlier daemon left of its tasks' temp dirs, beside everything else.
+fn sweep_temp_dirs(settings: &Settings) {
+    let base = settings.agent_temp_base.clone();
+    tokio::task::spawn_blocking(move || {
+        let base = base.as_ref().map(|base| base.as_os_str());
+        match tempdir::sweep(base, None, SystemTime::now()) {
+            Ok(swept) if swept.removed > 0 => {
+                tracing::info!(
+                    removed = swept.removed,
+                    bytes = swept.bytes,
+                    "old temp dirs of tasks removed"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "old temp dirs could not be looked for"),
+        }
+    });
+}
