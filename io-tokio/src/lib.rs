@@ -19,6 +19,7 @@ pub mod prepare;
 pub mod secret;
 pub mod supervise;
 pub mod tempdir;
+pub mod trace_cmd;
 pub mod trace_sink;
 pub mod wire;
 pub mod ws;

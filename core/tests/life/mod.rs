@@ -42,6 +42,11 @@ impl Life {
         if seed % 2 == 1 {
             config.provider_caps.insert("claude".into(), 3);
         }
+        Self::with(config, seed)
+    }
+
+    /// The same with settings of the caller's.
+    pub(crate) fn with(config: Config, seed: u64) -> Self {
         let start = Now::new(Instant::from_millis(5), UnixMillis(1_764_000_000_000));
         let (seed, mut fx) = (Seed(seed), Effects::new());
         let daemon = Daemon::new(config.clone(), seed, start, &mut fx).expect("settings are in bounds");
@@ -198,8 +203,8 @@ impl Life {
             root: format!("w1/{task}").as_str().into(),
             task: task.as_str().into(),
             runtime: runtime.into(),
-            prior: (self.claims % 3 == 0).then(|| "w1/t1".into()),
-            fault: (self.claims % 7 == 0).then_some(FailReason::InvalidTaskIdentity),
+            prior: self.claims.is_multiple_of(3).then(|| "w1/t1".into()),
+            fault: self.claims.is_multiple_of(7).then_some(FailReason::InvalidTaskIdentity),
         }
     }
 }
