@@ -70,9 +70,9 @@ impl Launcher {
         self.refill(Duration::ZERO);
     }
 
-    /// How many pairs are warm now.
-    pub fn spares(&self) -> usize {
-        self.shared.spares().ready.len()
+    /// The process ids of the supervisors of the pairs that are warm now.
+    pub fn spares(&self) -> Vec<i32> {
+        self.shared.spares().ready.iter().map(Link::supervisor_pid).collect()
     }
 
     /// A warm pair; if there is none, a new one is started. Its replacement is started in the background.

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -70,17 +71,30 @@ impl Link {
         drop(command);
         let supervisor = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
         let mut link = Self { child, control, helper_socket, supervisor, helper: 0 };
-        let reason = match timeout(READY_LIMIT, link.answer()).await {
-            Ok(Ok(Answer::Ready { version, helper })) if version == protocol::VERSION => {
-                link.helper = helper;
-                return Ok(link);
-            }
-            Ok(Ok(other)) => format!("it answered {other:?}"),
+        let reason = match timeout(READY_LIMIT, link.meet()).await {
+            Ok(Ok(())) => return Ok(link),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer within {} s", READY_LIMIT.as_secs()),
         };
         link.kill().await;
         Err(SpawnError::NotReady { exe: exe.to_owned(), reason })
+    }
+
+    /// Waits until both processes are where nothing can be left of them.
+    async fn meet(&mut self) -> io::Result<()> {
+        match self.answer().await? {
+            Answer::Ready { version, helper } if version == protocol::VERSION => self.helper = helper,
+            other => return Err(invalid(format!("it answered {other:?}"))),
+        }
+        match frame::receive(&mut self.helper_socket).await? {
+            Some((Kind::Hello, _)) => Ok(()),
+            Some((kind, _)) => Err(invalid(format!("its helper sent a {kind:?} frame"))),
+            None => Err(invalid("its helper ended at once".into())),
+        }
+    }
+
+    pub(super) fn supervisor_pid(&self) -> i32 {
+        self.supervisor
     }
 
     pub(super) fn is_alive(&mut self) -> bool {
@@ -95,10 +109,7 @@ impl Link {
     async fn answer(&mut self) -> io::Result<Answer> {
         match frame::receive(&mut self.control).await? {
             Some((Kind::Message, payload)) => Ok(serde_json::from_slice(&payload)?),
-            Some((kind, _)) => {
-                let text = format!("the supervisor sent a {kind:?} frame");
-                Err(io::Error::new(io::ErrorKind::InvalidData, text))
-            }
+            Some((kind, _)) => Err(invalid(format!("the supervisor sent a {kind:?} frame"))),
             None => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor ended without an answer"))
             }
@@ -107,18 +118,6 @@ impl Link {
 
     async fn order(&mut self, order: &Order) -> io::Result<()> {
         frame::send(&mut self.control, Kind::Message, &serde_json::to_vec(order)?).await
-    }
-
-    /// One job and its reply; an end of the socket is an error.
-    async fn exchange(&mut self, job: &[u8]) -> io::Result<Vec<u8>> {
-        frame::send(&mut self.helper_socket, Kind::Job, job).await?;
-        match frame::receive(&mut self.helper_socket).await? {
-            Some((Kind::Reply, reply)) => Ok(reply),
-            Some((kind, _)) => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, format!("the helper sent a {kind:?} frame")))
-            }
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
     }
 
     /// Has everything killed and reaped. Gives what could not be; an error when nobody can say.
@@ -154,6 +153,32 @@ impl Link {
         let _ = self.child.start_kill();
         let _ = timeout(REAP_LIMIT, self.child.wait()).await;
     }
+}
+
+/// One job and its reply; an end of the socket is an error.
+async fn exchange(helper: &mut UnixStream, job: &[u8]) -> io::Result<Vec<u8>> {
+    frame::send(&mut *helper, Kind::Job, job).await?;
+    match frame::receive(helper).await? {
+        Some((Kind::Reply, reply)) => Ok(reply),
+        Some((kind, _)) => Err(invalid(format!("the helper sent a {kind:?} frame"))),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Waits until there is a byte, an end or an error, and takes nothing. Cancel-safe.
+async fn something_to_read(socket: &UnixStream) {
+    use rustix::net::{RecvFlags, recv};
+    while socket.readable().await.is_ok() {
+        // Readiness may be left from an earlier read: only a look that would block clears it.
+        let look = socket.try_io(Interest::READABLE, || Ok(recv(socket, &mut [0; 1], RecvFlags::PEEK)?));
+        if !look.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return;
+        }
+    }
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
@@ -205,7 +230,9 @@ impl Pair {
         let outcome = tokio::select! {
             biased;
             () = cancel => Err(PrepareError::Cancelled),
-            reply = link.exchange(job) => Ok(reply),
+            reply = exchange(&mut link.helper_socket, job) => Ok(reply),
+            // The supervisor speaks only when the helper has died, and its own end is as bad.
+            () = something_to_read(&link.control) => Ok(Err(io::ErrorKind::UnexpectedEof.into())),
             () = tokio::time::sleep(deadline) => Err(PrepareError::Deadline { after: deadline }),
         };
         match outcome {
@@ -338,17 +365,20 @@ impl Ready {
     /// See [`LaunchError`]; the pair is gone then, and so is the run directory.
     pub async fn launch(self, spec: LaunchSpec) -> Result<Run, LaunchError> {
         if !is_safe_component(&spec.task) {
+            self.end_unused().await;
             return Err(LaunchError::UnsafeTask(spec.task));
         }
         let dir = RunDir::new(self.shared.runs_dir.join(format!("{}-{}", spec.task, spec.attempt)));
         let path = dir.path().to_owned();
-        let failed = |error: io::Error| LaunchError::RunDir { path: path.clone(), reason: error.to_string() };
         let LaunchSpec { prompt, .. } = spec;
         let made = {
             let dir = dir.clone();
             tokio::task::spawn_blocking(move || make_dir(&dir, &prompt)).await
         };
-        made.map_err(io::Error::other).and_then(|made| made).map_err(failed)?;
+        if let Err(error) = made.map_err(io::Error::other).and_then(|made| made) {
+            self.end_unused().await;
+            return Err(LaunchError::RunDir { path, reason: error.to_string() });
+        }
 
         let Self { mut link, shared } = self;
         let marker = uuid::Uuid::new_v4().to_string();
@@ -394,6 +424,11 @@ impl Ready {
                 Err(error)
             }
         }
+    }
+
+    async fn end_unused(self) {
+        // An idle helper is killed in no time; if not, that is no news for who wanted to launch.
+        let _ = self.discard().await;
     }
 
     /// Ends the pair and waits until everything of it is reaped.
