@@ -210,7 +210,7 @@ impl Driver {
         match event {
             Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
             Event::Run { op, run: longshore_core::event::RunEvent::Ended { .. } } => {
-                drop(self.runs.remove(op))
+                drop(self.runs.remove(op));
             }
             _ => {}
         }
@@ -319,10 +319,8 @@ impl Driver {
                     live.beat(runtime);
                 }
             }
-            WsCmd::Close => {
-                if self.conn.as_ref().is_some_and(|live| live.generation == conn) {
-                    self.conn = None;
-                }
+            WsCmd::Close if self.conn.as_ref().is_some_and(|live| live.generation == conn) => {
+                self.conn = None
             }
             _ => {}
         }
