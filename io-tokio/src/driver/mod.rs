@@ -320,7 +320,7 @@ impl Driver {
                 }
             }
             WsCmd::Close if self.conn.as_ref().is_some_and(|live| live.generation == conn) => {
-                self.conn = None
+                self.conn = None;
             }
             _ => {}
         }
