@@ -209,9 +209,7 @@ async fn unwind(entry: &Arc<Entry>) {
             let disk = entry.disk();
             match (&disk.prepared, &disk.claim) {
                 (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
-                (None, Some(claim)) => {
-                    seal::unwind_at(claim.path(), claim.identity(), None, &entry.provider)
-                }
+                (None, Some(claim)) => seal::unwind_at(claim.path(), claim.identity(), None, &entry.provider),
                 (None, None) => Ok(()),
             }
         };
