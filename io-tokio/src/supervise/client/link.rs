@@ -24,6 +24,10 @@ const ABORT_LIMIT: Duration = Duration::from_secs(12);
 /// How long the end of a supervisor that was killed is waited for.
 const REAP_LIMIT: Duration = Duration::from_secs(2);
 
+/// All that a supervisor gets of the daemon's environment, which an agent could read in `/proc`: the daemon's own credential may
+/// be in it. What the agent itself gets comes with its launch.
+const INHERITED: [&str; 6] = ["HOME", "LANG", "PATH", "RUST_BACKTRACE", "TMPDIR", "TZ"];
+
 /// The connections to a supervisor and its helper. Dropped before a launch, both end by themselves.
 pub(super) struct Link {
     child: Child,
@@ -44,6 +48,8 @@ impl Link {
             .arg("supervise")
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::from(helpers))
+            .env_clear()
+            .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             // A run outlives the daemon, and whoever reads the daemon's stderr must see its end.
             .stderr(Stdio::null())
             .kill_on_drop(false);
