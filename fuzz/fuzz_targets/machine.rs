@@ -15,8 +15,8 @@ use longshore_core::{
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let (config, mut effects) = (Config { slots: 3, ..Config::default() }, Effects::new());
-    let mut daemon = Daemon::new(config, Seed(1), Now::default(), &mut effects).expect("within bounds");
+    let mut effects = Effects::new();
+    let mut daemon = Daemon::new(Config::default(), Seed(1), Now::default(), &mut effects).expect("within bounds");
     let mut ms = 0_u64;
     for line in text.lines() {
         let Some((wait, event)) = line.split_once(' ') else { continue };

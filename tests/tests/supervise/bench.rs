@@ -126,3 +126,8 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     rustix::process::kill_process(pid, signal).expect("our process");
 }
+
+/// What `seq 1 UPTO` writes.
+pub(crate) fn seq(upto: u32) -> String {
+    (1..=upto).fold(String::new(), |text, n| text + &n.to_string() + "\n")
+}

@@ -1,6 +1,8 @@
 //! A run outlives its daemon, and another daemon takes it over.
 
-use crate::bench::{Bench, LIMIT, exists, launcher, listen, listen_for, of_run, pids, signal, stat, until};
+use crate::bench::{
+    Bench, LIMIT, exists, launcher, listen, listen_for, of_run, pids, seq, signal, stat, until,
+};
 use longshore_io_tokio::supervise::record::{EndedBy, RunDir};
 use longshore_io_tokio::supervise::{AttachError, Credit, LaunchSpec, Position};
 use rustix::process::Signal;
@@ -101,7 +103,7 @@ async fn a_run_that_ended_without_a_daemon_is_told_in_full() {
     until("it has ended", || dir.exit().expect("readable").is_some()).await;
     let mut run = bench.launcher.attach(dir.path(), Position::default(), Credit::Explicit).expect("attached");
     let said = listen(&mut run).await;
-    let expected: String = (1..=50_000).map(|n| format!("{n}\n")).collect();
+    let expected = seq(50_000);
     assert!(said.stdout == expected.as_bytes());
     assert_eq!(said.record.code, Some(4));
 }

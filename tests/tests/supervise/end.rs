@@ -44,7 +44,7 @@ async fn bug_19_a_child_that_holds_the_output_does_not_delay_the_end_and_the_las
         assert!(said.record.success());
         let line = said.stdout.split(|byte| *byte == b'\n').next().expect("a line");
         assert!(line.len() == 204_800 && line.iter().all(|byte| *byte == b'x'));
-        assert!(said.took < Duration::from_millis(2_000), "{:?}", said.took);
+        assert!(said.took < Duration::from_secs(2), "{:?}", said.took);
         assert!(of_run(run.dir()).is_empty());
     }
 }
@@ -103,7 +103,7 @@ async fn kill_cuts_a_grace_short() {
     let bench = Bench::new();
     let mut run = bench.launch(bench.shell("trap '' TERM; echo up; while :; do sleep 600; done")).await;
     listen_for(&mut run, "up").await;
-    run.end(Duration::from_secs(600));
+    run.end(Duration::from_mins(10));
     run.kill();
     let said = listen(&mut run).await;
     assert_eq!((said.record.ended_by, said.record.signal), (EndedBy::Kill, Some(9)));

@@ -31,7 +31,7 @@ async fn inv_iso_7_after_a_deadline_nothing_of_the_preparation_is_left_and_a_ret
     let (helper, supervisor) = (pair.helper_pid(), pair.supervisor_pid());
     let started = Instant::now();
     let deadline = Duration::from_millis(300);
-    let error = pair.prepare(&[b'x'; 5_000_000], deadline, pending()).await.err().expect("a deadline");
+    let error = pair.prepare(&vec![b'x'; 5_000_000], deadline, pending()).await.err().expect("a deadline");
     let left = (exists(helper), exists(supervisor));
     assert!(matches!(error, PrepareError::Deadline { after } if after == deadline), "{error}");
     assert!(error.to_string().contains("deadline exceeded"));

@@ -1,6 +1,6 @@
 //! The agent's input and output.
 
-use crate::bench::{Bench, LIMIT, listen, listen_for};
+use crate::bench::{Bench, LIMIT, listen, listen_for, seq};
 use longshore_io_tokio::supervise::record::EndedBy;
 use longshore_io_tokio::supervise::{Credit, RunEvent, StdinError};
 use std::time::Duration;
@@ -83,7 +83,7 @@ async fn output_beyond_a_small_budget_flows_as_it_is_read_and_none_is_lost() {
     let mut spec = bench.shell("seq 1 400000; seq 1 400000 >&2");
     spec.spool_budget = 10_000;
     let said = listen(&mut bench.launch(spec).await).await;
-    let expected: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
+    let expected = seq(400_000);
     assert!(said.stdout == expected.as_bytes() && said.stderr == expected.as_bytes());
 }
 
@@ -144,7 +144,7 @@ async fn a_call_of_next_that_is_dropped_loses_nothing() {
             },
         }
     };
-    let once: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    let once = seq(20_000);
     assert!(stdout == once.repeat(2).as_bytes());
     assert!(record.success());
 }
