@@ -2,11 +2,14 @@
 
 use crate::cli::{Command, DaemonStart, Exit, debug_wanted, explain};
 use crate::config::{Env, Flags, Settings};
+use crate::driver::Record;
 use crate::log::{self, Redactor};
-use crate::service::{Service, Start};
+use crate::service::{Service, Start, flight_recorder};
+use crate::trace_cmd;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
 use longshore_core::event::Event;
+use longshore_core::trace::Mode;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
@@ -35,7 +38,17 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
             let debug = local.debug || debug_wanted(env);
             runtime.block_on(local::run(&local, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
         }
-        Command::TraceReplay(_) | Command::Version(_) => Exit::Success,
+        Command::TraceReplay(trace) => trace_replay(&cwd.join(trace.file)),
+        Command::Version(_) => Exit::Success,
+    }
+}
+
+fn trace_replay(file: &Path) -> Exit {
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    match trace_cmd::replay(file, Mode::Strict, &mut out, &mut err) {
+        Ok(verdict) => Exit::Code(verdict.code()),
+        // Nobody reads the answer.
+        Err(_) => Exit::Failed,
     }
 }
 
@@ -68,11 +81,13 @@ async fn foreground(
 ) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     let (settings, redactor) = settle(&start.flags, env, cwd)?;
     let token = redactor.register(&settings.token);
+    let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
+    let records = whole.into_iter().chain([flight_recorder(&settings)]).collect();
     let service = Service::new(Start {
         settings,
         env: env.clone(),
         cwd: cwd.to_owned(),
-        recorders: Vec::new(),
+        records,
         redactor,
         only: None,
     })?;

@@ -21,6 +21,7 @@ pub mod secret;
 pub mod service;
 pub mod supervise;
 pub mod tempdir;
+pub mod trace_cmd;
 pub mod trace_sink;
 pub mod wire;
 pub mod ws;

@@ -4,7 +4,7 @@ use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, OnSigterm, Settings};
 use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
-use crate::driver::{CAPABILITIES, Driver, Parts, Recorder};
+use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
@@ -12,7 +12,8 @@ use crate::log::Redactor;
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
 use crate::tempdir;
-use longshore_core::config::{ClaimMode, Config, ConfigError};
+use crate::trace_sink::{DEFAULT_BUDGET, MIN_BUDGET};
+use longshore_core::config::{ClaimMode, Config};
 use longshore_core::effect::ExitReport;
 use longshore_core::event::Event;
 use longshore_core::id::Provider;
@@ -33,8 +34,8 @@ pub struct Start {
     pub env: Env,
     /// Where relative paths start.
     pub cwd: PathBuf,
-    /// What sees each step of the core.
-    pub recorders: Vec<Box<dyn Recorder>>,
+    /// What is recorded of the core's history.
+    pub records: Vec<Record>,
     /// Secrets that no log line may show.
     pub redactor: Redactor,
     /// Providers to look for; `None` for all that are known.
@@ -57,9 +58,9 @@ pub enum ServeError {
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// A setting is out of the core's bounds.
+    /// A setting is out of the core's bounds, or nothing can be recorded.
     #[error(transparent)]
-    Settings(#[from] ConfigError),
+    Driver(#[from] DriverError),
     /// The workspaces root cannot be used.
     #[error("the workspaces root {} cannot be used: {source}", path.display())]
     Root {
@@ -99,7 +100,7 @@ impl Service {
     /// # Errors
     /// See [`ServeError`].
     pub fn new(start: Start) -> Result<Self, ServeError> {
-        let Start { settings, env, cwd, recorders, redactor, only } = start;
+        let Start { settings, env, cwd, records, redactor, only } = start;
         let health = HealthListener::bind(settings.health_port)?;
         let token = require_token(&settings)?;
         let identity = Identity::find(&settings, &identity::host_name())?;
@@ -136,7 +137,7 @@ impl Service {
             clock: clock.clone(),
             settings,
         };
-        let driver = Driver::new(parts, core, seed(), recorders, health_sender)?;
+        let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
         Ok(Self { driver, health, health_identity, snapshots, clock, search })
     }
 
@@ -221,6 +222,12 @@ fn log_found(found: &Discovery) {
     for skipped in &found.skipped {
         tracing::warn!(provider = skipped.cli.provider, "agent not used: {}", skipped.problem);
     }
+}
+
+/// The flight recorder of a daemon with these settings: a share of the disk budget.
+pub fn flight_recorder(settings: &Settings) -> Record {
+    let share = settings.disk_budget.map_or(DEFAULT_BUDGET, |all| (all / 16).min(DEFAULT_BUDGET));
+    Record::Flight { dir: state_dir(settings).join("trace"), budget: share.max(MIN_BUDGET) }
 }
 
 /// Where our own state of a profile is.

@@ -129,7 +129,8 @@ impl TempDir {
         }
         let base = Dir::open(base).map_err(failed)?;
         let dir = base.child(name).map_err(failed)?.ok_or_else(|| refuse("it does not exist"))?;
-        let lock = LockFile::try_take(&dir, LOCK).map_err(failed)?.ok_or_else(|| refuse("it is in use"))?;
+        let lock =
+            LockFile::try_existing(&dir, LOCK).map_err(failed)?.ok_or_else(|| refuse("it is in use"))?;
         let identity = dir.identity().map_err(failed)?;
         Ok(Self { base, name: name.to_owned(), dir, identity, lock: Some(lock) })
     }
@@ -312,7 +313,7 @@ fn state(dir: &Dir) -> State {
     match dir.kind(LOCK) {
         Ok(None) => State::Legacy,
         Err(_) => State::InUse,
-        Ok(Some(_)) => match LockFile::try_take(dir, LOCK) {
+        Ok(Some(_)) => match LockFile::try_existing(dir, LOCK) {
             Ok(Some(_released_at_once)) => State::Dead,
             _ => State::InUse,
         },

@@ -158,8 +158,8 @@ fn bug_39_the_dead_go_at_once_and_nothing_else_does() {
     for kept in [live.path(), &starting, &empty, &legacy, &file, &link, &other] {
         assert!(kept.symlink_metadata().is_ok(), "{}", kept.display());
     }
-    let later = SystemTime::now() + Duration::from_secs(3600);
-    let swept = sweep(Some(base.path().as_os_str()), Some(Duration::from_secs(60)), later).expect("swept");
+    let later = SystemTime::now() + Duration::from_hours(1);
+    let swept = sweep(Some(base.path().as_os_str()), Some(Duration::from_mins(1)), later).expect("swept");
     assert_eq!((swept.removed, swept.kept_legacy), (1, 2), "only the one with old content: {swept:?}");
     assert!(!legacy.exists() && starting.exists() && empty.exists() && live.path().exists());
 }
@@ -174,19 +174,21 @@ fn tmp_10_a_base_that_is_not_there_has_nothing_to_sweep() {
 #[test]
 fn tmp_12_making_and_sweeping_at_once_never_loses_a_live_one() {
     let base = base();
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                sweep_all(&base, Duration::from_nanos(1));
+        let base = &base;
+        scope.spawn(move || {
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                sweep_all(base, Duration::from_nanos(1));
             }
         });
+        // Moved in, so that a failure here ends the other thread too.
+        let _stop = stop;
         for _ in 0..200 {
-            let made = create(&base);
+            let made = create(base);
             fs::write(made.path().join("f"), "x").expect("it is there");
             made.remove().expect("removed");
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     sweep_all(&base, Duration::from_nanos(1));
     assert!(names(&base).is_empty());

@@ -194,11 +194,11 @@ impl State {
         let slot = task.slot();
         let remains = task.remains(&mut cx);
         by_runtime.remove(&(remains.runtime.clone(), claim));
+        let delivered = remains.late.is_none();
         if let Some(entry) = remains.late {
             late.add(&mut cx, entry);
         } else {
             by_id.remove(&remains.id);
-            cx.emit(Effect::Forget { claim: remains.claim });
         }
         roots.forget_waiter(claim);
         for mark in remains.marks {
@@ -208,6 +208,9 @@ impl State {
             claims.task_ended(&mut cx, runtimes, permit, &remains.runtime, provider);
         }
         cx.fact(Fact::Released { claim, slot });
+        if delivered {
+            cx.emit(Effect::Forget { claim: remains.claim });
+        }
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {

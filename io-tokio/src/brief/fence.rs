@@ -59,7 +59,13 @@ pub(super) fn token_or<'a>(text: &'a str, placeholder: &'a str) -> &'a str {
 /// Text quoted line by line, for paragraphs that a person wrote about themselves.
 pub(super) fn quoted(text: &str) -> String {
     let text: String = text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect();
-    text.trim().lines().map(|line| format!("> {line}\n")).collect()
+    let mut quoted = String::new();
+    for line in text.trim().lines() {
+        quoted.push_str("> ");
+        quoted.push_str(line);
+        quoted.push('\n');
+    }
+    quoted
 }
 
 #[cfg(test)]

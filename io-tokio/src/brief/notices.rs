@@ -6,7 +6,7 @@ use crate::wire::task::{Kind, Task};
 use std::fmt::Write;
 
 /// All blocks that apply, in their fixed order.
-pub(super) fn blocks(task: &Task, turn: &Turn) -> String {
+pub(super) fn blocks(task: &Task, turn: Turn) -> String {
     let mut text = String::new();
     siblings(&mut text, task);
     if turn.shared_directory {

@@ -40,7 +40,7 @@ pub fn pointer(task: &Task) -> String {
             );
         }
         Kind::QuickCreate => {
-            fence_if(&mut text, "One issue is to be made of this text", &task.quick_create_prompt)
+            fence_if(&mut text, "One issue is to be made of this text", &task.quick_create_prompt);
         }
         Kind::Bare => text.push_str("It came without an issue or a chat; the prompt is all there is.\n"),
     }

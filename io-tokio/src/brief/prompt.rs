@@ -17,7 +17,7 @@ pub struct Turn {
 }
 
 /// The first prompt of a run, by the kind of its task; then the blocks about this run.
-pub fn prompt(task: &Task, turn: &Turn) -> String {
+pub fn prompt(task: &Task, turn: Turn) -> String {
     let mut text = match task.kind() {
         Kind::Chat => chat(task),
         Kind::Comment => comment(task, turn),
@@ -49,7 +49,7 @@ fn assignment(task: &Task) -> String {
     text
 }
 
-fn comment(task: &Task, turn: &Turn) -> String {
+fn comment(task: &Task, turn: Turn) -> String {
     let issue = token_or(&task.issue_id, "<issue id>");
     let mut text = format!("There is a new comment for you on the issue `{issue}`.\n");
     if !task.coalesced_comments.is_empty() {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> String {
-        prompt(&serde_json::from_str(json).expect("a task"), &Turn::default())
+        prompt(&serde_json::from_str(json).expect("a task"), Turn::default())
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
         )
         .expect("a task");
         let turn = Turn { resume_lost: true, shared_directory: true, ..Turn::default() };
-        let text = prompt(&task, &turn);
+        let text = prompt(&task, turn);
         let order: Vec<_> = [
             "BODY",
             "multica issue run-messages t2",
@@ -387,7 +387,7 @@ mod tests {
         .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}")))
         .collect();
         assert!(order.is_sorted(), "{text}");
-        let plain = prompt(&task, &Turn::default());
+        let plain = prompt(&task, Turn::default());
         assert!(!plain.contains("memory of this") && !plain.contains("Shared directory"));
     }
 
@@ -412,8 +412,8 @@ mod tests {
         let task: Task =
             serde_json::from_str(r#"{"issue_id":"i","trigger_comment_id":"c","trigger_thread_id":"t"}"#)
                 .expect("a task");
-        let resumed = prompt(&task, &Turn { resumed: true, ..Turn::default() });
-        let cold = prompt(&task, &Turn::default());
+        let resumed = prompt(&task, Turn { resumed: true, ..Turn::default() });
+        let cold = prompt(&task, Turn::default());
         assert!(resumed.contains("from before") && cold.contains("not seen the discussion"));
         let counted = of(
             r#"{"issue_id":"i","trigger_comment_id":"c","new_comment_count":4,"new_comments_since":"2026-01-01T00:00:00Z"}"#,

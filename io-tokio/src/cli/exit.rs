@@ -6,23 +6,37 @@ use std::process::ExitCode;
 
 /// The exit codes of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Exit {
     /// 0: done.
-    Success = 0,
+    Success,
     /// 1: anything without a code of its own, and every failure of the daemon's start and stop.
-    Failed = 1,
+    Failed,
     /// 2: the server was not reached.
-    Network = 2,
+    Network,
     /// 3: the server refused the credential.
-    Denied = 3,
+    Denied,
     /// 4: the server does not know what was asked for.
-    NotFound = 4,
+    NotFound,
     /// 5: the server refused the request as it was.
-    Rejected = 5,
+    Rejected,
+    /// What a command's own documentation says.
+    Code(u8),
 }
 
 impl Exit {
+    /// The number.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::Network => 2,
+            Self::Denied => 3,
+            Self::NotFound => 4,
+            Self::Rejected => 5,
+            Self::Code(code) => code,
+        }
+    }
+
     /// The code for an answer that is no success.
     pub fn of_http_status(status: u16) -> Self {
         match status {
@@ -36,7 +50,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -67,7 +81,7 @@ mod tests {
     fn answers_of_the_server_have_their_codes() {
         for (status, want) in [(401, 3), (403, 3), (404, 4), (400, 5), (422, 5), (409, 1), (429, 1), (503, 1)]
         {
-            assert_eq!(Exit::of_http_status(status) as u8, want, "{status}");
+            assert_eq!(Exit::of_http_status(status).code(), want, "{status}");
         }
     }
 

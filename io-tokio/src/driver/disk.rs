@@ -38,7 +38,7 @@ pub(super) async fn perform(
         }
         FsCall::Unwind { claim } => {
             if let Some(entry) = host.book.get(*claim) {
-                unwind(host, &entry).await;
+                unwind(&entry).await;
             }
             Ok(FsReply::Done)
         }
@@ -188,7 +188,7 @@ fn accept(host: &Host, entry: &Entry, reply: &[u8]) -> Result<Option<EnvRoot>, T
 }
 
 /// Ends what must not outlive the run: waiting processes, the temp dir, secrets and sidecars.
-async fn unwind(host: &Arc<Host>, entry: &Arc<Entry>) {
+async fn unwind(entry: &Arc<Entry>) {
     let (ready, temp) = {
         let mut disk = entry.disk();
         (disk.ready.take(), disk.temp.take())
@@ -198,7 +198,7 @@ async fn unwind(host: &Arc<Host>, entry: &Arc<Entry>) {
     {
         tracing::error!(task = %entry.id, "{error}");
     }
-    let (root, entry) = (host.settings.workspaces_root.clone(), entry.clone());
+    let entry = entry.clone();
     let done = blocking(move || {
         if let Some(temp) = temp
             && let Err(error) = temp.remove()
@@ -209,10 +209,7 @@ async fn unwind(host: &Arc<Host>, entry: &Arc<Entry>) {
             let disk = entry.disk();
             match (&disk.prepared, &disk.claim) {
                 (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
-                (None, Some(claim)) => {
-                    let path = prepare::path_of(&root, claim.root());
-                    seal::unwind_at(&path, &path.join("workdir"), false, &entry.provider)
-                }
+                (None, Some(claim)) => seal::unwind_at(claim.path(), claim.identity(), None, &entry.provider),
                 (None, None) => Ok(()),
             }
         };
@@ -233,7 +230,7 @@ async fn close(entry: &Arc<Entry>, record: bool) {
         if record && let Some(prepared) = &disk.prepared {
             let meta = Meta::of(&entry.task, prepared.local_directory, Timestamp::now());
             if let Some(meta) = meta
-                && let Err(error) = seal::write_meta(&prepared.root, &meta)
+                && let Err(error) = seal::write_meta(prepared, &meta)
             {
                 tracing::warn!(task = %entry.id, "the collector's record was not written: {error}");
             }

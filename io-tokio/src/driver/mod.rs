@@ -6,13 +6,16 @@ mod facts;
 mod host;
 mod link;
 mod offers;
+mod record;
 mod run;
 
 pub use host::{CAPABILITIES, Host};
+pub use record::Record;
 
 use crate::discover::Discovery;
 use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
 use crate::http::Limit;
+use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
 use host::{Listed, RuntimeSet};
 use link::Conn;
@@ -24,7 +27,8 @@ use longshore_core::effect::{
 use longshore_core::event::{ClaimKey, Event};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
-use longshore_core::time::{Instant, Now};
+use longshore_core::time::Instant;
+use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -41,14 +45,15 @@ const BACKSTOP: Duration = Duration::from_secs(5);
 /// Deadline of a progress note.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// Sees each step of the core: what happened, and what was to be done about it.
-pub trait Recorder: Send {
-    /// The core was made, and wants this done first.
-    fn started(&mut self, config: &Config, seed: Seed, now: Now, effects: &[Effect]);
-    /// The core took an event.
-    fn step(&mut self, now: Now, event: &Event, effects: &[Effect], daemon: &Daemon);
-    /// There are no more steps.
-    fn ended(&mut self, why: &str);
+/// Why there is no driver.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// A setting is out of the core's bounds.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    /// What was asked to be recorded cannot be.
+    #[error(transparent)]
+    Record(#[from] SinkError),
 }
 
 /// What a host is made of, before the driver runs.
@@ -79,7 +84,7 @@ pub struct Driver {
     events: mpsc::Receiver<Event>,
     daemon: Daemon,
     effects: Effects,
-    recorders: Vec<Box<dyn Recorder>>,
+    tapes: Tapes,
     requests: BTreeMap<OpId, CancellationToken>,
     runs: BTreeMap<OpId, mpsc::UnboundedSender<KillStep>>,
     conn: Option<Conn>,
@@ -91,14 +96,14 @@ impl Driver {
     /// Makes the core and carries out what it wants first. Must be called inside the runtime that will drive it.
     ///
     /// # Errors
-    /// If a setting is out of the core's bounds.
+    /// See [`DriverError`].
     pub fn new(
         parts: Parts,
         config: Config,
         seed: Seed,
-        mut recorders: Vec<Box<dyn Recorder>>,
+        records: &[Record],
         health: watch::Sender<HealthSnapshot>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, DriverError> {
         let (sender, events) = mpsc::channel(EVENTS);
         let host = Arc::new(Host {
             client: parts.client,
@@ -121,15 +126,13 @@ impl Driver {
         let mut effects = Effects::new();
         let now = host.clock.now();
         let daemon = Daemon::new(config.clone(), seed, now, &mut effects)?;
-        for recorder in &mut recorders {
-            recorder.started(&config, seed, now, effects.as_slice());
-        }
+        let tapes = Tapes::start(records, (&config, seed, now), effects.as_slice())?;
         let mut driver = Self {
             host,
             events,
             daemon,
             effects,
-            recorders,
+            tapes,
             requests: BTreeMap::new(),
             runs: BTreeMap::new(),
             conn: None,
@@ -177,9 +180,7 @@ impl Driver {
         self.host.launcher.close().await;
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);
-        for recorder in &mut self.recorders {
-            recorder.ended("clean");
-        }
+        self.tapes.close("clean", &self.daemon);
         report
     }
 
@@ -216,9 +217,7 @@ impl Driver {
         }
         let now = self.host.clock.now();
         self.daemon.handle(now, event, &mut self.effects);
-        for recorder in &mut self.recorders {
-            recorder.step(now, event, self.effects.as_slice(), &self.daemon);
-        }
+        self.tapes.step(now, event, self.effects.as_slice(), &self.daemon);
         self.perform();
     }
 

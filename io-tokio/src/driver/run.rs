@@ -212,7 +212,7 @@ fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result
         .map_err(|error| error.to_string())?;
     let turn =
         Turn { resumed: resume.session_id.is_some(), resume_lost: resume.is_lost, shared_directory: false };
-    let mut prompt = brief::prompt(task, &turn);
+    let mut prompt = brief::prompt(task, turn);
     if brief::is_inline(&entry.provider) {
         prompt = format!("{}\n\n{prompt}", prepared.brief);
     }

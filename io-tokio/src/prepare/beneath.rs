@@ -19,7 +19,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    #[allow(clippy::useless_conversion, clippy::cast_sign_loss, reason = "the types differ between systems")]
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_cast,
+        clippy::cast_sign_loss,
+        reason = "the types differ between systems"
+    )]
     fn of(stat: &Stat) -> Self {
         Self { dev: stat.st_dev as u64, ino: u64::from(stat.st_ino) }
     }
@@ -98,7 +103,7 @@ impl Dir {
 
     /// Makes the directory if there is none; says whether it did. The mode is subject to the umask.
     pub fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<bool> {
-        match fs::mkdirat(&self.fd, one_name(name.as_ref())?, Mode::from_raw_mode(mode)) {
+        match fs::mkdirat(&self.fd, one_name(name.as_ref())?, mode_of(mode)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
@@ -128,7 +133,7 @@ impl Dir {
     pub fn create(&self, name: impl AsRef<OsStr>, bytes: &[u8], mode: u32) -> io::Result<()> {
         let name = one_name(name.as_ref())?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(fs::openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?);
+        let mut file = File::from(fs::openat(&self.fd, name, flags, mode_of(mode))?);
         file.write_all(bytes).inspect_err(|_| {
             // A half-written file would be taken for a whole one.
             let _ = fs::unlinkat(&self.fd, name, AtFlags::empty());
@@ -193,7 +198,7 @@ impl Dir {
 
     /// Sets the mode of the directory itself, whatever the umask.
     pub fn chmod(&self, mode: u32) -> io::Result<()> {
-        Ok(fs::fchmod(&self.fd, Mode::from_raw_mode(mode))?)
+        Ok(fs::fchmod(&self.fd, mode_of(mode))?)
     }
 
     fn link_or(&self, name: &OsStr, error: Errno) -> io::Error {
@@ -202,6 +207,12 @@ impl Dir {
             _ => error.into(),
         }
     }
+}
+
+/// A mode as the system's type.
+#[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
+pub(crate) fn mode_of(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits as fs::RawMode)
 }
 
 /// Reads all of an open file, or fails if that is more than `limit` bytes.
@@ -289,7 +300,7 @@ mod tests {
         dir.create("f", b"12345", 0o600).expect("file");
         assert_eq!(dir.read("f", 5).expect("fits").as_deref(), Some(b"12345".as_slice()));
         assert!(dir.read("f", 4).is_err());
-        fs::mkfifoat(&dir, "pipe", Mode::from_raw_mode(0o600)).expect("fifo");
+        fs::mkfifoat(&dir, "pipe", mode_of(0o600)).expect("fifo");
         assert!(dir.read("pipe", 4).is_err(), "a FIFO is an error at once");
         assert_eq!(dir.read("none", 4).expect("absent"), None);
     }

@@ -30,9 +30,8 @@ const SESSION: [&str; 5] = [
     "CLAUDE_CODE_SSE_PORT",
 ];
 /// What git sets for its hooks: it wins over the working directory. Setting it to nothing does not help.
-const GIT_SELECTORS: [&str; 16] = [
+const GIT_SELECTORS: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",

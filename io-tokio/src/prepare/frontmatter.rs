@@ -3,6 +3,8 @@
 //! It is edited line by line: no YAML reader is needed to find a key that stands at the beginning of a line, and one
 //! would not give back comments, order and line ends.
 
+use std::fmt::Write;
+
 /// The text of `SKILL.md` with `name: <slug>`. `description` is used only where there is no head yet.
 pub(crate) fn with_name(content: &str, slug: &str, description: &str) -> String {
     let Some((head, body, newline)) = split(content) else {
@@ -22,7 +24,7 @@ pub(crate) fn with_name(content: &str, slug: &str, description: &str) -> String 
     for line in before {
         text.push_str(&unaliased(line, anchor));
     }
-    text.push_str(&format!("name: {slug}{newline}"));
+    let _ = write!(text, "name: {slug}{newline}");
     for line in after {
         text.push_str(&unaliased(line, anchor));
     }
@@ -134,10 +136,7 @@ fn synthesised(body: &str, slug: &str, description: &str) -> String {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut text = format!("---\nname: {slug}\n");
     if !description.is_empty() {
-        text.push_str(&format!(
-            "description: \"{}\"\n",
-            description.replace('\\', "\\\\").replace('"', "\\\"")
-        ));
+        let _ = writeln!(text, "description: \"{}\"", description.replace('\\', "\\\\").replace('"', "\\\""));
     }
     text.push_str("---\n\n");
     text.push_str(body);

@@ -281,9 +281,11 @@ fn ctx_10_what_a_killed_run_left_in_a_persons_directory_goes_with_the_next() {
     through(&Job::for_task(&with_skill, &local).unclaimed()).expect("prepared, and then the daemon dies");
     let prepared = through(&Job::for_task(&task(""), &local).unclaimed()).expect("prepared again");
     assert!(!mine.join(".claude").exists());
-    seal::unwind_at(&prepared.root, &mine, true, "claude").expect("unwound by paths alone");
+    seal::unwind_at(&prepared.root, prepared.identity, Some(&mine), "claude")
+        .expect("unwound by paths alone");
     assert_eq!(snapshot(&mine), before);
-    seal::unwind_at(&root.join("none"), &mine, true, "claude").expect("a root that was never made");
+    seal::unwind_at(&root.join("none"), prepared.identity, Some(&mine), "claude")
+        .expect("a root that was never made");
 }
 
 #[test]

@@ -167,17 +167,17 @@ fn hidden_skills(task: &Task, provider: &str) -> Vec<HiddenSkill> {
 /// `.multica/project/resources.json`; its presence means that there is a project.
 fn resources(task: &Task) -> Option<String> {
     #[derive(Serialize)]
-    struct Project<'a> {
+    struct Listing<'a> {
         #[serde(skip_serializing_if = "str::is_empty")]
         project_id: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
         project_title: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
         project_description: &'a str,
-        resources: Vec<Resource<'a>>,
+        resources: Vec<Listed<'a>>,
     }
     #[derive(Serialize)]
-    struct Resource<'a> {
+    struct Listed<'a> {
         id: &'a str,
         resource_type: &'a str,
         resource_ref: &'a RawValue,
@@ -188,19 +188,19 @@ fn resources(task: &Task) -> Option<String> {
         return None;
     }
     let empty = RawValue::from_string("{}".to_owned()).ok()?;
-    let resources = task.project_resources.iter().map(|resource| Resource {
+    let resources = task.project_resources.iter().map(|resource| Listed {
         id: &resource.id,
         resource_type: &resource.resource_type,
         resource_ref: resource.resource_ref.as_deref().filter(|raw| raw.get() != "null").unwrap_or(&empty),
         label: &resource.label,
     });
-    let project = Project {
+    let listing = Listing {
         project_id: &task.project_id,
         project_title: &task.project_title,
         project_description: &task.project_description,
         resources: resources.collect(),
     };
-    serde_json::to_string_pretty(&project).ok()
+    serde_json::to_string_pretty(&listing).ok()
 }
 
 /// A prepared environment.

@@ -4,11 +4,11 @@
 //! proof that what is there can be wiped (#7326). The locks are `flock`s, as every daemon on the same disk must use
 //! the same kind; they are tried, never waited for.
 
-use super::beneath::{Dir, Identity, require_regular};
+use super::beneath::{Dir, Identity, mode_of, require_regular};
 use super::error::{At, PrepareError};
 use super::layout::{self, LOCK, OWNER};
 use longshore_core::id::EnvRoot;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -27,8 +27,17 @@ impl LockFile {
     /// Opens or makes `name` and locks it. `None` if somebody else holds it, or if the name was given to another file
     /// in the meantime, which means the same.
     pub(crate) fn try_take(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(layout::FILE);
+        Self::try_open(dir, name, OFlags::CREATE)
+    }
+
+    /// The same for a lock file that must be there already: only asking must not make one.
+    pub(crate) fn try_existing(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
+        Self::try_open(dir, name, OFlags::empty())
+    }
+
+    fn try_open(dir: &Dir, name: &str, more: OFlags) -> io::Result<Option<Self>> {
+        let flags = more | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = mode_of(layout::FILE);
         let file = File::from(rustix::fs::openat(dir, name, flags, mode)?);
         require_regular(&file)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,6 +1,6 @@
 //! The end of a task on disk: what must not stay is taken out, and what garbage collection needs is written down.
 
-use super::beneath::Dir;
+use super::beneath::{Dir, Identity};
 use super::error::{At, PrepareError};
 use super::job::Prepared;
 use super::layout::{self, GC_META, MCP_CONFIG};
@@ -89,8 +89,11 @@ impl Meta {
 }
 
 /// Writes the metadata of an ended task into the env root that it ran in, in one step.
-pub fn write_meta(root: &Path, meta: &Meta) -> Result<(), PrepareError> {
-    let env_root = Dir::open(root).at("open", root)?;
+/// [`PrepareError::Changed`] if that is no longer the directory that was prepared.
+pub fn write_meta(prepared: &Prepared, meta: &Meta) -> Result<(), PrepareError> {
+    let root = &prepared.root;
+    let env_root =
+        open_same(root, prepared.identity)?.ok_or_else(|| PrepareError::Changed { path: root.clone() })?;
     let bytes = serde_json::to_vec(meta).map_err(|error| PrepareError::Job { reason: error.to_string() })?;
     env_root.replace(GC_META, &bytes, layout::FILE).at("write", root.join(GC_META))
 }
@@ -98,29 +101,38 @@ pub fn write_meta(root: &Path, meta: &Meta) -> Result<(), PrepareError> {
 /// Takes out of an environment what must not outlive the run: the secret MCP file, and from a person's directory
 /// everything that was put there. A managed work directory keeps its files for the next turn. May be called again.
 pub fn unwind(prepared: &Prepared, provider: &str) -> Result<(), PrepareError> {
-    unwind_at(&prepared.root, &prepared.workdir, prepared.local_directory, provider)
+    let local = prepared.local_directory.then_some(prepared.workdir.as_path());
+    unwind_at(&prepared.root, prepared.identity, local, provider)
 }
 
-/// The same for a preparation whose helper was killed, so that there is no [`Prepared`]. A root that was never made is
-/// no error.
+/// The same for a preparation whose helper was killed, so that there is no [`Prepared`]: `root` and `identity` are
+/// those of the claim, `local_workdir` is the person's directory if it was to be one. A root that is gone is no error.
 pub fn unwind_at(
     root: &Path,
-    workdir: &Path,
-    local_directory: bool,
+    identity: Identity,
+    local_workdir: Option<&Path>,
     provider: &str,
 ) -> Result<(), PrepareError> {
-    let env_root = match Dir::open(root) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        opened => opened.at("open", root)?,
-    };
+    let Some(env_root) = open_same(root, identity)? else { return Ok(()) };
     let secret = env_root.unlink(MCP_CONFIG).map(drop).at("remove", root.join(MCP_CONFIG));
-    if !local_directory {
-        return secret;
-    }
+    let Some(workdir) = local_workdir else { return secret };
     let real = std::fs::canonicalize(workdir).at("open", workdir)?;
     let work_dir = Dir::open(&real).at("open", &real)?;
     let brief = brief::file_name(provider).map_or(Ok(()), |name| brief::block::remove(&work_dir, name));
     manifest::roll_back(&env_root, &work_dir, &[&real, workdir], None).and(brief).and(secret)
+}
+
+/// Opens a directory that must still be the one it was: an agent can put a link in its place.
+fn open_same(root: &Path, identity: Identity) -> Result<Option<Dir>, PrepareError> {
+    let dir = match Dir::open(root) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.at("open", root)?,
+    };
+    if dir.identity().at("look at", root)? == identity {
+        Ok(Some(dir))
+    } else {
+        Err(PrepareError::Changed { path: root.to_owned() })
+    }
 }
 
 #[cfg(test)]
@@ -162,9 +174,44 @@ mod tests {
             .expect("file");
         let old = Meta::read(&root).expect("without a kind it is an issue");
         assert_eq!((old.kind, old.issue_id.as_str()), (MetaKind::Issue, "i"));
-        write_meta(temp.path(), &Meta { task_id: "t".into(), ..Meta::default() }).expect("written");
+        let identity = root.identity().expect("open");
+        let prepared = prepared(temp.path(), identity);
+        write_meta(&prepared, &Meta { task_id: "t".into(), ..Meta::default() }).expect("written");
         assert_eq!(Meta::read(&root).expect("new").task_id, "t");
         assert_eq!(root.names().expect("names"), [GC_META]);
-        assert!(write_meta(&temp.path().join("none"), &Meta::default()).is_err());
+    }
+
+    #[test]
+    fn bug_42_an_env_root_that_the_agent_exchanged_gets_nothing_written() {
+        let temp = tempfile::tempdir().expect("temp");
+        let (root, victim) = (temp.path().join("root"), temp.path().join("victim"));
+        std::fs::create_dir(&root).expect("root");
+        std::fs::create_dir(&victim).expect("victim");
+        std::fs::write(victim.join(MCP_CONFIG), "x").expect("file");
+        let prepared = prepared(&root, Identity::at(&root).expect("there"));
+        std::fs::rename(&root, temp.path().join("moved")).expect("moved");
+        assert_eq!(write_meta(&prepared, &Meta::default()).expect_err("gone").kind(), "changed");
+        unwind(&prepared, "claude").expect("nothing is left to take out");
+        std::os::unix::fs::symlink(&victim, &root).expect("link");
+        assert_eq!(write_meta(&prepared, &Meta::default()).expect_err("a link").kind(), "changed");
+        assert_eq!(unwind(&prepared, "claude").expect_err("a link").kind(), "changed");
+        assert_eq!(std::fs::read_dir(&victim).expect("list").count(), 1);
+    }
+
+    fn prepared(root: &Path, identity: Identity) -> Prepared {
+        Prepared {
+            root: root.to_owned(),
+            identity,
+            workdir: root.join("workdir"),
+            workdir_identity: identity,
+            reused: false,
+            local_directory: false,
+            cli_config: root.join("multica-config"),
+            codex_home: None,
+            claude_settings: None,
+            mcp_config: None,
+            brief: String::new(),
+            warnings: Vec::new(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! permissions opened up first, and one entry that cannot be removed does not keep the rest (bug 41).
 
 use super::beneath::Dir;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -141,6 +141,7 @@ impl Walk<'_> {
 /// Gives the owner full rights on a directory that may not be readable, without following a link.
 #[cfg(target_os = "linux")]
 fn open_up(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::PermissionsExt;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -152,7 +153,7 @@ fn open_up(dir: &Dir, name: &OsStr) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn open_up(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(dir, name, Mode::RWXU, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(rustix::fs::chmodat(dir, name, rustix::fs::Mode::RWXU, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Whether an error says that a directory still has something in it.

@@ -12,6 +12,8 @@ const HEADER: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
+    /// Helper to daemon: it will die with its supervisor, and waits for a job.
+    Hello = b'H',
     /// Daemon to helper: the preparation to do, opaque.
     Job = b'J',
     /// Helper to daemon: what the preparation gave, opaque.
@@ -28,7 +30,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn of(byte: u8) -> io::Result<Self> {
-        [Self::Job, Self::Reply, Self::Exec, Self::Message, Self::Going, Self::Failed]
+        [Self::Hello, Self::Job, Self::Reply, Self::Exec, Self::Message, Self::Going, Self::Failed]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
             .ok_or_else(|| invalid(format!("a frame of the unknown kind {byte:#04x}")))

@@ -43,6 +43,7 @@ fn serve(prepare: fn(&[u8]) -> Vec<u8>) -> io::Result<()> {
     nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
     nix::unistd::dup2_stdout(io::stderr())?;
     super::supervisor::name_this_process("longshore-help");
+    frame::write(&daemon, Kind::Hello, &[])?;
 
     while let Some((kind, payload)) = frame::read(&daemon)? {
         match kind {

@@ -41,6 +41,7 @@ pub fn main() -> ExitCode {
 }
 
 fn supervise() -> io::Result<()> {
+    close_inherited_descriptors();
     nix::sys::signal::SigSet::empty().thread_set_mask()?;
     // Fails for a group leader, which one is only when started by hand.
     let _ = rustix::process::setsid();
@@ -52,6 +53,18 @@ fn supervise() -> io::Result<()> {
     match warm.wait()? {
         Some(order) => launch::launch(warm, &order),
         None => Ok(()),
+    }
+}
+
+/// A run outlives the daemon, so it must not hold what the daemon was started with (a lock, a pipe that somebody reads
+/// to its end). What longshore opens itself is close-on-exec; this is for what came from outside.
+fn close_inherited_descriptors() {
+    let Ok(entries) = std::fs::read_dir("/dev/fd") else { return };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    // Collected first: the listing has a descriptor of its own, which is closed by then.
+    let numbers: Vec<i32> = names.filter(|number| *number > 2).collect();
+    for number in numbers {
+        let _ = nix::unistd::close(number);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::error::AttachError;
 use super::launcher::Launcher;
-use super::pair::Credit;
 use super::run::{Position, Run};
+use super::spec::Credit;
 use crate::supervise::record::RunDir;
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ impl Launcher {
     /// Takes over the run in `dir`, from a position up to which everything was acknowledged before.
     ///
     /// A run that has ended meanwhile gives the rest of its output and how it ended; one whose supervisor is gone
-    /// without a record is cleaned up and gives a record that says so.
+    /// without a record is cleaned up and gives a record that says so. Must be called on a tokio runtime.
     ///
     /// # Errors
     /// When the directory holds no readable run.
@@ -33,6 +33,6 @@ impl Launcher {
                 _ => return Err(no_run(error)),
             },
         };
-        Run::open(self.shared(), dir, agent, from, credit, budget).map_err(no_run)
+        Ok(Run::open(self.shared(), dir, agent, from, credit, budget))
     }
 }

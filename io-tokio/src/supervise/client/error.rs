@@ -28,7 +28,8 @@ pub enum SpawnError {
     },
 }
 
-/// A preparation gave no reply. Unless it is [`NotReaped`](Self::NotReaped), no process of it is left.
+/// A preparation gave no reply. No process of it is left, except after [`NotReaped`](Self::NotReaped) and perhaps
+/// [`SupervisorFailed`](Self::SupervisorFailed).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrepareError {
@@ -44,7 +45,8 @@ pub enum PrepareError {
     /// The helper ended without a reply.
     #[error("the preparation helper failed: {0}")]
     HelperDied(HelperExit),
-    /// The supervisor ended, or broke the protocol.
+    /// The supervisor ended, or broke the protocol. The kernel kills the helper with it, but what the helper had
+    /// started may be left.
     #[error("the supervisor of the preparation failed: {0}")]
     SupervisorFailed(String),
     /// The job is larger than a frame.

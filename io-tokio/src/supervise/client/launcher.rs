@@ -1,9 +1,9 @@
 //! Keeps warm pairs of supervisor and helper, so that starting processes is not on a task's path.
 
 use super::error::SpawnError;
-use super::pair::{Link, Pair};
+use super::link::Link;
+use super::pair::Pair;
 use super::watch::Watcher;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct Spares {
 }
 
 impl Launcher {
-    /// A launcher that starts this very program and makes run directories below `runs_dir` (an absolute UTF-8
+    /// A launcher that starts this very program and makes run directories below `runs_dir` (a UTF-8
     /// path), keeping `spares` pairs warm, at most 64. Nothing is started before [`warm`](Self::warm) or
     /// [`take`](Self::take).
     pub fn new(runs_dir: impl Into<PathBuf>, spares: usize) -> Self {
@@ -53,12 +53,14 @@ impl Launcher {
 
     /// As [`new`](Self::new), with another program that dispatches the modes `supervise` and `helper`.
     pub fn with_executable(exe: impl Into<PathBuf>, runs_dir: impl Into<PathBuf>, spares: usize) -> Self {
+        let runs_dir = runs_dir.into();
         let spares =
             Spares { ready: Vec::new(), target: spares.min(MAX_SPARES), refilling: false, closed: false };
         Self {
             shared: Arc::new(Shared {
                 exe: exe.into(),
-                runs_dir: runs_dir.into(),
+                // A supervisor works from the root directory.
+                runs_dir: std::path::absolute(&runs_dir).unwrap_or(runs_dir),
                 spares: Mutex::new(spares),
                 watcher: Mutex::default(),
             }),
@@ -70,9 +72,9 @@ impl Launcher {
         self.refill(Duration::ZERO);
     }
 
-    /// How many pairs are warm now.
-    pub fn spares(&self) -> usize {
-        self.shared.spares().ready.len()
+    /// The process ids of the supervisors of the pairs that are warm now.
+    pub fn spares(&self) -> Vec<i32> {
+        self.shared.spares().ready.iter().map(Link::supervisor_pid).collect()
     }
 
     /// A warm pair; if there is none, a new one is started. Its replacement is started in the background.
@@ -159,13 +161,8 @@ impl Shared {
     }
 
     /// The watcher of all run directories, started with the first run.
-    pub(super) fn watcher(&self) -> io::Result<Arc<Watcher>> {
+    pub(super) fn watcher(&self) -> Arc<Watcher> {
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watcher) = &*watcher {
-            return Ok(Arc::clone(watcher));
-        }
-        let started = Arc::new(Watcher::start()?);
-        *watcher = Some(Arc::clone(&started));
-        Ok(started)
+        Arc::clone(watcher.get_or_insert_with(|| Arc::new(Watcher::start())))
     }
 }

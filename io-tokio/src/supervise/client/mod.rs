@@ -3,13 +3,16 @@
 mod attach;
 mod error;
 mod launcher;
+mod link;
 mod lost;
 mod outbound;
 mod pair;
 mod run;
+mod spec;
 mod watch;
 
 pub use error::{AttachError, LaunchError, PrepareError, SpawnError, StdinError};
 pub use launcher::Launcher;
-pub use pair::{Credit, DEFAULT_LEFTOVER_GRACE, DEFAULT_SPOOL_BUDGET, LaunchSpec, Pair, Ready};
+pub use pair::{Pair, Ready};
 pub use run::{Position, Run, RunEvent};
+pub use spec::{Credit, DEFAULT_LEFTOVER_GRACE, DEFAULT_SPOOL_BUDGET, LaunchSpec};

@@ -4,7 +4,7 @@ use super::error::StdinError;
 use super::launcher::Shared;
 use super::lost;
 use super::outbound::Outbound;
-use super::pair::Credit;
+use super::spec::Credit;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
 use crate::supervise::record::{ExitRecord, RunDir};
@@ -12,7 +12,6 @@ use bytes::Bytes;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -138,11 +137,11 @@ impl Run {
         from: Position,
         credit: Credit,
         spool_budget: u64,
-    ) -> io::Result<Self> {
+    ) -> Self {
         // Before the first look: what changes afterwards is an event.
-        let watch = shared.watcher()?.watch(dir.path())?;
+        let watch = shared.watcher().watch(dir.path());
         let outbound = |name: &str, limit| Outbound::open(&dir.file(name), limit).ok();
-        Ok(Self {
+        Self {
             agent,
             child: None,
             watch,
@@ -159,19 +158,7 @@ impl Run {
             give_up_at: None,
             ended: None,
             dir,
-        })
-    }
-
-    pub(super) fn launched(
-        shared: &Arc<Shared>,
-        dir: RunDir,
-        agent: i32,
-        credit: Credit,
-        spool_budget: u64,
-    ) -> Result<Self, super::LaunchError> {
-        let path = dir.path().to_owned();
-        Self::open(shared, dir, Some(agent), Position::default(), credit, spool_budget)
-            .map_err(|error| super::LaunchError::RunDir { path, reason: error.to_string() })
+        }
     }
 
     pub(super) fn owning(mut self, supervisor: Child) -> Self {

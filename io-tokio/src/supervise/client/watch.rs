@@ -2,23 +2,75 @@
 //!
 //! A wake-up says nothing but "look again": the spools' lengths and `exit.json` are the truth.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use std::time::Duration;
+
+/// From one look to the next where nobody tells of changes.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Watches run directories, with one inotify instance for all of them where there is one to be had.
+pub(super) struct Watcher {
+    #[cfg(target_os = "linux")]
+    inotify: Option<Arc<by_inotify::Watcher>>,
+}
+
+impl Watcher {
+    /// Starts to listen, on the runtime of the caller.
+    pub(super) fn start() -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            inotify: by_inotify::Watcher::start().map(Arc::new).map_err(warn).ok(),
+        }
+    }
+
+    /// Watches one directory until the result is dropped.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(clippy::unused_self, unused_variables, reason = "looks need neither")
+    )]
+    pub(super) fn watch(&self, dir: &Path) -> Watch {
+        Watch {
+            #[cfg(target_os = "linux")]
+            inotify: self.inotify.as_ref().and_then(|watcher| watcher.watch(dir).map_err(warn).ok()),
+        }
+    }
+}
 
 #[cfg(target_os = "linux")]
-pub(super) use by_inotify::{Watch, Watcher};
-#[cfg(not(target_os = "linux"))]
-pub(super) use by_polling::{Watch, Watcher};
+fn warn(error: std::io::Error) -> std::io::Error {
+    let text = "cannot watch run directories and looks at them instead; raise fs.inotify.max_user_instances \
+                or fs.inotify.max_user_watches";
+    tracing::warn!(%error, "{text}");
+    error
+}
+
+/// One watched directory.
+pub(super) struct Watch {
+    #[cfg(target_os = "linux")]
+    inotify: Option<by_inotify::Watch>,
+}
+
+impl Watch {
+    /// Waits until something may have changed since the last call. Cancel-safe.
+    pub(super) async fn changed(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(watch) = &self.inotify {
+            return watch.changed().await;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
 
 #[cfg(target_os = "linux")]
 mod by_inotify {
-    use super::{Arc, Notify, Path, io};
+    use super::{Arc, Path};
     use futures_util::StreamExt;
     use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
     use std::collections::BTreeMap;
+    use std::io;
     use std::sync::{Mutex, PoisonError};
+    use tokio::sync::Notify;
     use tokio::task::AbortHandle;
 
     /// Room for events between two reads, in bytes; the kernel merges equal neighbours and tells of an overflow.
@@ -27,7 +79,7 @@ mod by_inotify {
     type Waiting = Arc<Mutex<BTreeMap<i32, Arc<Notify>>>>;
 
     /// One inotify instance for all runs.
-    pub(in super::super) struct Watcher {
+    pub(super) struct Watcher {
         watches: Watches,
         waiting: Waiting,
         reader: AbortHandle,
@@ -35,7 +87,7 @@ mod by_inotify {
 
     impl Watcher {
         /// Starts to listen, on the runtime of the caller.
-        pub(in super::super) fn start() -> io::Result<Self> {
+        pub(super) fn start() -> io::Result<Self> {
             let inotify = Inotify::init()?;
             let watches = inotify.watches();
             let waiting = Waiting::default();
@@ -58,7 +110,7 @@ mod by_inotify {
         }
 
         /// Watches one run directory until the handle is dropped.
-        pub(in super::super) fn watch(self: &Arc<Self>, dir: &Path) -> io::Result<Watch> {
+        pub(super) fn watch(self: &Arc<Self>, dir: &Path) -> io::Result<Watch> {
             let changed = Arc::new(Notify::new());
             // A supervisor that dies, however, closes its files: that is an event as well.
             let mask = WatchMask::MODIFY | WatchMask::MOVED_TO | WatchMask::CLOSE_WRITE | WatchMask::ONLYDIR;
@@ -78,7 +130,7 @@ mod by_inotify {
     }
 
     /// One watched directory.
-    pub(in super::super) struct Watch {
+    pub(super) struct Watch {
         watcher: Arc<Watcher>,
         descriptor: Option<WatchDescriptor>,
         changed: Arc<Notify>,
@@ -86,7 +138,7 @@ mod by_inotify {
 
     impl Watch {
         /// Waits for the next change; one that came since the last call counts. Cancel-safe.
-        pub(in super::super) async fn changed(&self) {
+        pub(super) async fn changed(&self) {
             self.changed.notified().await;
         }
     }
@@ -99,36 +151,6 @@ mod by_inotify {
                 // Fails when the directory is gone, and the watch with it.
                 let _ = self.watcher.watches.clone().remove(descriptor);
             }
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod by_polling {
-    use super::{Arc, Path, io};
-    use std::time::Duration;
-
-    const PAUSE: Duration = Duration::from_millis(20);
-
-    pub(in super::super) struct Watcher;
-
-    impl Watcher {
-        #[expect(clippy::unnecessary_wraps, reason = "the other implementation can fail")]
-        pub(in super::super) fn start() -> io::Result<Self> {
-            Ok(Self)
-        }
-
-        #[expect(clippy::unnecessary_wraps, reason = "the other implementation can fail")]
-        pub(in super::super) fn watch(self: &Arc<Self>, _dir: &Path) -> io::Result<Watch> {
-            Ok(Watch)
-        }
-    }
-
-    pub(in super::super) struct Watch;
-
-    impl Watch {
-        pub(in super::super) async fn changed(&self) {
-            tokio::time::sleep(PAUSE).await;
         }
     }
 }

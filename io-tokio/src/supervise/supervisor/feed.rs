@@ -146,12 +146,12 @@ mod tests {
     #[test]
     fn bug_31_input_for_an_agent_that_closed_its_stdin_is_thrown_away_without_filling_up() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (mut feed, reader, mut daemon) = feed(dir.path(), &[1; 200_000], false);
+        let (mut feed, reader, mut daemon) = feed(dir.path(), &vec![1; 200_000], false);
         drop(reader);
         feed.pump();
         assert!(feed.pipe().is_none());
         for _ in 0..4 {
-            daemon.write_all(&[2; 40_000]).expect("fits the emptied FIFO");
+            daemon.write_all(&vec![2; 40_000]).expect("fits the emptied FIFO");
             feed.pump();
         }
     }

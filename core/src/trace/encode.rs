@@ -1,0 +1,123 @@
+//! Writes records. Each function appends one whole line, or, if it fails, nothing.
+//!
+//! Nothing is cloned: a step is written straight from the event and the effects of the driver.
+//!
+//! # Errors
+//! Every function fails only if serialisation fails, which no record is known to make it do.
+
+use super::format::{DigestAt, End, Gap, Header, Note, Record, StepNumber};
+use crate::daemon::Daemon;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::time::{Instant, Now, UnixMillis};
+use serde::Serialize;
+use serde_json::Error;
+use serde_json::value::RawValue;
+
+#[derive(Serialize)]
+#[serde(tag = "rec", rename_all = "snake_case")]
+enum Line<'a> {
+    Header(&'a Header),
+    Step {
+        n: StepNumber,
+        t: Instant,
+        w: UnixMillis,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ev: Option<&'a Event>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fx: Option<&'a [Effect]>,
+    },
+    Digest(DigestAt),
+    Checkpoint {
+        n: StepNumber,
+        #[serde(rename = "h", with = "super::format::hex")]
+        digest: u64,
+        state: &'a RawValue,
+    },
+    Note(&'a Note),
+    Gap(Gap),
+    End {
+        n: StepNumber,
+        why: &'a str,
+    },
+}
+
+fn line(out: &mut Vec<u8>, line: &Line<'_>) -> Result<(), Error> {
+    let before = out.len();
+    match serde_json::to_writer(&mut *out, line) {
+        Ok(()) => {
+            out.push(b'\n');
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(before);
+            Err(error)
+        }
+    }
+}
+
+/// The first line of a segment.
+pub fn header(out: &mut Vec<u8>, header: &Header) -> Result<(), Error> {
+    line(out, &Line::Header(header))
+}
+
+/// Step 0: the creation of the daemon, with the effects that [`Daemon::new`] wrote.
+pub fn start(out: &mut Vec<u8>, now: Now, effects: &[Effect]) -> Result<(), Error> {
+    line(out, &Line::Step { n: 0, t: now.mono, w: now.wall, ev: None, fx: Some(effects) })
+}
+
+/// A step, with the time, the event and the effects of one call of [`Daemon::handle`].
+pub fn step(
+    out: &mut Vec<u8>,
+    n: StepNumber,
+    now: Now,
+    event: &Event,
+    effects: &[Effect],
+) -> Result<(), Error> {
+    line(out, &Line::Step { n, t: now.mono, w: now.wall, ev: Some(event), fx: Some(effects) })
+}
+
+/// The digest of the state after step `n`.
+pub fn digest(out: &mut Vec<u8>, n: StepNumber, digest: u64) -> Result<(), Error> {
+    line(out, &Line::Digest(DigestAt { n, digest }))
+}
+
+/// The whole state after step `n`. O(state), in time and in size.
+pub fn checkpoint(out: &mut Vec<u8>, n: StepNumber, daemon: &Daemon) -> Result<(), Error> {
+    let state = RawValue::from_string(daemon.checkpoint()?)?;
+    line(out, &Line::Checkpoint { n, digest: daemon.digest(), state: &state })
+}
+
+/// A remark, after step `n`.
+pub fn note(out: &mut Vec<u8>, n: StepNumber, text: &str) -> Result<(), Error> {
+    line(out, &Line::Note(&Note { n, text: text.to_owned() }))
+}
+
+/// `lost` steps from `n` on are missing.
+pub fn gap(out: &mut Vec<u8>, n: StepNumber, lost: u64) -> Result<(), Error> {
+    line(out, &Line::Gap(Gap { n, lost }))
+}
+
+/// The recording ends after step `n`.
+pub fn end(out: &mut Vec<u8>, n: StepNumber, why: &str) -> Result<(), Error> {
+    line(out, &Line::End { n, why })
+}
+
+/// Any record, as it was read. Fails also if a checkpoint's state is no JSON.
+pub fn record(out: &mut Vec<u8>, record: &Record) -> Result<(), Error> {
+    match record {
+        Record::Header(head) => header(out, head),
+        Record::Step(step) => {
+            let (ev, fx) = (step.event.as_ref(), step.effects.as_deref());
+            line(out, &Line::Step { n: step.n, t: step.mono, w: step.wall, ev, fx })
+        }
+        Record::Digest(at) => line(out, &Line::Digest(*at)),
+        Record::Checkpoint(point) => {
+            let state: &RawValue = serde_json::from_str(&point.state)?;
+            line(out, &Line::Checkpoint { n: point.n, digest: point.digest, state })
+        }
+        Record::Note(note) => line(out, &Line::Note(note)),
+        Record::Gap(gap) => line(out, &Line::Gap(*gap)),
+        Record::End(End { n, why }) => end(out, *n, why),
+    }
+}

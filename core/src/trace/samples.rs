@@ -1,0 +1,299 @@
+//! Every variant of every event and effect, written and read again.
+
+use crate::effect::*;
+use crate::error::{ApiError, FsError, Refusal};
+use crate::event::*;
+use crate::id::{ConnGen, Generation, OpId, SlotIndex};
+use crate::reason::FailReason;
+use crate::time::{Instant, Now, UnixMillis};
+use crate::token::{LeaseStopped, Prepared, SlotPermit};
+use crate::trace::{Header, Reader, Record, Step, encode};
+use std::collections::BTreeSet;
+
+const OP: OpId = OpId(u64::MAX);
+const CLAIM: ClaimKey = ClaimKey(u64::MAX - 1);
+
+fn api_replies() -> Vec<ApiReply> {
+    let fault = |fault| Offer {
+        claim: CLAIM,
+        task: "t \"1\"".into(),
+        runtime: "r/ä\u{1f600}".into(),
+        root: "w/t".into(),
+        prior: Some("w/old".into()),
+        fault,
+    };
+    let mut offers: Vec<Offer> = FailReason::ALL.iter().map(|reason| fault(Some(*reason))).collect();
+    offers.push(Offer { prior: None, ..fault(None) });
+    let statuses = [
+        TaskStatus::Queued,
+        TaskStatus::Dispatched,
+        TaskStatus::WaitingLocalDirectory,
+        TaskStatus::Running,
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Cancelled,
+        TaskStatus::Deferred,
+        TaskStatus::Other,
+    ];
+    let runtimes = vec![Registered { id: "r".into(), provider: "claude".into() }];
+    let mut all = vec![
+        ApiReply::Done,
+        ApiReply::Workspaces { list: vec!["w".into(), "".into()], legacy: true },
+        ApiReply::Registered { runtimes },
+        ApiReply::Beaten { gone: true },
+        ApiReply::Claimed { offers, unusable: 3 },
+        ApiReply::Known { upto: u32::MAX },
+    ];
+    all.extend(statuses.map(|status| ApiReply::Task { status }));
+    all
+}
+
+fn api_errors() -> Vec<ApiError> {
+    let refusals = [
+        Refusal::TaskGone,
+        Refusal::RuntimeGone,
+        Refusal::WorkspaceGone,
+        Refusal::RouteMissing,
+        Refusal::Unauthorized,
+        Refusal::Forbidden,
+        Refusal::Other,
+    ];
+    let mut all = vec![
+        ApiError::NotSent,
+        ApiError::Unknown,
+        ApiError::Throttled { retry_after_ms: None },
+        ApiError::Throttled { retry_after_ms: Some(1) },
+        ApiError::Server { status: 503 },
+        ApiError::Undecodable,
+    ];
+    all.extend(refusals.map(|kind| ApiError::Refused { status: 404, kind }));
+    all
+}
+
+fn events() -> Vec<Event> {
+    let outcome =
+        |end| RunEvent::Ended { outcome: RunOutcome { end, have: 9, usage: true, resume_rejected: true } };
+    let runs = [
+        RunEvent::Launched,
+        RunEvent::Progress { have: 4, session: true },
+        RunEvent::Result,
+        outcome(RunEnd::Completed),
+        outcome(RunEnd::Failed { reason: FailReason::ContextOverflow }),
+    ];
+    let links = [
+        WsEvent::Up,
+        WsEvent::Down,
+        WsEvent::TaskAvailable { runtime: None, task: None },
+        WsEvent::TaskAvailable { runtime: Some("r".into()), task: Some("t".into()) },
+        WsEvent::Ack { runtime: "r".into(), gone: true },
+        WsEvent::WorkspacesChanged,
+        WsEvent::PendingWork { runtime: "r".into() },
+    ];
+    let disk = [
+        Ok(FsReply::Prepared { root: "w/t".into() }),
+        Ok(FsReply::Done),
+        Err(FsError::TimedOut),
+        Err(FsError::Cancelled),
+        Err(FsError::Failed { reason: FailReason::LocalDirectoryError }),
+    ];
+    let mut all = vec![Event::Tick, Event::Stop];
+    all.extend(api_replies().into_iter().map(|reply| Event::Api { op: OP, r: Ok(reply) }));
+    all.extend(api_errors().into_iter().map(|error| Event::Api { op: OP, r: Err(error) }));
+    all.extend(disk.into_iter().map(|r| Event::Fs { op: OP, r }));
+    all.extend(runs.into_iter().map(|run| Event::Run { op: OP, run }));
+    all.extend(links.into_iter().map(|ws| Event::Ws { conn: ConnGen(u32::MAX), ws }));
+    all
+}
+
+fn api_calls() -> Vec<ApiCall> {
+    let hold = [SlotPermit::mint(SlotIndex(0)), SlotPermit::mint(SlotIndex(1))];
+    let scopes = [
+        ClaimScope::All,
+        ClaimScope::Only { provider: "claude".into() },
+        ClaimScope::AllBut { providers: vec!["claude".into(), "codex".into()] },
+        ClaimScope::Named { runtimes: vec!["r".into()] },
+    ];
+    let prepared = Prepared::mint("w/t".into());
+    let mut all = vec![
+        ApiCall::Renew,
+        ApiCall::Workspaces,
+        ApiCall::Register { workspace: "w".into() },
+        ApiCall::RecoverOrphans { runtime: "r".into() },
+        ApiCall::Deregister { runtimes: vec!["r".into()] },
+        ApiCall::Beat { runtime: "r".into() },
+        ApiCall::ClaimOne(ClaimOneCall::new("r".into(), &hold[0])),
+        ApiCall::Lease { claim: CLAIM },
+        ApiCall::Start(StartCall::new(CLAIM, &prepared)),
+        ApiCall::Status { claim: CLAIM },
+        ApiCall::Messages { claim: CLAIM, after: 1, upto: 2 },
+        ApiCall::MessagesKnown { claim: CLAIM, after: 1 },
+        ApiCall::Usage { claim: CLAIM },
+        ApiCall::Pin { claim: CLAIM },
+        ApiCall::Complete { claim: CLAIM },
+        ApiCall::Fail { claim: CLAIM, reason: FailReason::Timeout },
+        ApiCall::CancelAck { claim: CLAIM },
+    ];
+    all.extend(scopes.map(|scope| ApiCall::Claim(ClaimCall::new(Generation(7), scope, &hold))));
+    all
+}
+
+fn facts() -> Vec<Fact> {
+    let task = || "t".into();
+    let mut all = vec![
+        Fact::Ready,
+        Fact::Admitted { claim: CLAIM, task: task(), runtime: "r".into(), slot: SlotIndex(999) },
+        Fact::Duplicate { task: task() },
+        Fact::HandedBack { claim: CLAIM, task: task(), reason: FailReason::Unknown },
+        Fact::Unusable { count: 1 },
+        Fact::ReportLate { claim: CLAIM },
+        Fact::ReportRefused { claim: CLAIM, status: 422 },
+        Fact::MessagesRefused { claim: CLAIM, upto: 1, status: 413 },
+        Fact::UsageLost { claim: CLAIM },
+        Fact::Released { claim: CLAIM, slot: None },
+        Fact::Released { claim: CLAIM, slot: Some(SlotIndex(1)) },
+        Fact::Unauthorized,
+        Fact::RuntimeGone { runtime: "r".into() },
+        Fact::PerRuntimeClaims,
+        Fact::Stray { total: u64::MAX },
+    ];
+    let phases = [
+        PhaseName::AwaitingRoot,
+        PhaseName::Preparing,
+        PhaseName::Starting,
+        PhaseName::Running,
+        PhaseName::Settling,
+        PhaseName::Reporting,
+        PhaseName::Sealing,
+    ];
+    all.extend(phases.map(|phase| Fact::Phase { claim: CLAIM, phase }));
+    let ends = [EndReason::Stop, EndReason::PrepareTimeout, EndReason::Server];
+    all.extend(ends.map(|why| Fact::Ending { claim: CLAIM, why }));
+    let reports =
+        [ReportKind::Complete, ReportKind::Fail { reason: FailReason::Timeout }, ReportKind::CancelAck];
+    all.extend(reports.map(|report| Fact::Reported { claim: CLAIM, report, tries: 2 }));
+    let stops = [
+        StopPhase::Serving,
+        StopPhase::Claims,
+        StopPhase::Tasks,
+        StopPhase::Deregistering,
+        StopPhase::Exited,
+    ];
+    all.extend(stops.map(|phase| Fact::Stopping { phase }));
+    all
+}
+
+fn effects() -> Vec<Effect> {
+    let (prepared, lease) = (Prepared::mint("w/t".into()), LeaseStopped::mint());
+    let launch = LaunchCall::new(CLAIM, SlotIndex(2), true, &prepared, &lease);
+    let disk = [
+        FsCall::Prepare { claim: CLAIM, root: "w/t".into(), slot: SlotIndex(0) },
+        FsCall::Unwind { claim: CLAIM },
+        FsCall::Seal { claim: CLAIM, record: true },
+    ];
+    let kills = [KillStep::CloseInput, KillStep::End { grace_ms: 5000 }, KillStep::Kill];
+    let links = [WsCmd::Connect { set: Generation(3) }, WsCmd::Beat { runtime: "r".into() }, WsCmd::Close];
+    let changes = [
+        RuntimeChange::Added { workspace: "w".into(), provider: "claude".into() },
+        RuntimeChange::Claimable,
+        RuntimeChange::Removed,
+    ];
+    let exits = [ExitCause::Stopped, ExitCause::Unauthorized];
+    let deadline = Instant::from_millis(u64::MAX);
+    let mut all = vec![
+        Effect::Run { op: OP, call: launch },
+        Effect::Cancel { op: OP },
+        Effect::Progress { claim: CLAIM, step: 2 },
+        Effect::Forget { claim: CLAIM },
+        Effect::DropIdleConnections,
+    ];
+    all.extend(api_calls().into_iter().map(|call| Effect::Api { op: OP, call, deadline }));
+    all.extend(disk.map(|call| Effect::Fs { op: OP, call }));
+    all.extend(kills.map(|step| Effect::Kill { op: OP, step }));
+    all.extend(links.map(|cmd| Effect::Ws { conn: ConnGen(1), cmd }));
+    let set = Generation(4);
+    all.extend(changes.map(|change| Effect::Runtime { set, runtime: "r".into(), change }));
+    all.extend(facts().into_iter().map(|fact| Effect::Fact { fact }));
+    all.extend(exits.map(|cause| Effect::Exit { report: ExitReport { cause, abandoned: vec!["t".into()] } }));
+    all
+}
+
+/// Numbers the variants, so that a new one does not compile until it is here, and is missed until it is in the samples.
+macro_rules! numbered {
+    ($of:ty: $($variant:pat),* $(,)?) => {{
+        fn number(of: &$of) -> usize {
+            let mut n = 0;
+            $(n += 1; if matches!(of, $variant) { return n; })*
+            #[allow(unreachable_patterns, reason = "one arm for each variant")]
+            match of { $($variant => {})* }
+            n
+        }
+        (number as fn(&$of) -> usize, [$(stringify!($variant)),*].len())
+    }};
+}
+
+fn covers<T>(what: &str, samples: &[T], (number, variants): (fn(&T) -> usize, usize)) {
+    let seen: BTreeSet<usize> = samples.iter().map(number).collect();
+    assert_eq!(seen, (1..=variants).collect(), "{what}: a variant has no sample");
+}
+
+#[test]
+fn the_samples_have_every_variant() {
+    covers("events", &events(), {
+        use Event::{Api, Fs, Run, Stop, Tick, Ws};
+        numbered!(Event: Tick, Api { .. }, Fs { .. }, Run { .. }, Ws { .. }, Stop)
+    });
+    covers("replies", &api_replies(), {
+        use ApiReply::{Beaten, Claimed, Done, Known, Registered, Task, Workspaces};
+        numbered!(ApiReply: Done, Workspaces { .. }, Registered { .. }, Beaten { .. }, Claimed { .. }, Task { .. }, Known { .. })
+    });
+    covers("errors", &api_errors(), {
+        use ApiError::{NotSent, Refused, Server, Throttled, Undecodable, Unknown};
+        numbered!(ApiError: NotSent, Unknown, Throttled { .. }, Server { .. }, Refused { .. }, Undecodable)
+    });
+    covers("effects", &effects(), {
+        use Effect::{
+            Api, Cancel, DropIdleConnections, Exit, Fact, Forget, Fs, Kill, Progress, Run, Runtime, Ws,
+        };
+        numbered!(Effect: Api { .. }, Fs { .. }, Run { .. }, Kill { .. }, Cancel { .. }, Ws { .. }, Progress { .. },
+            Runtime { .. }, Forget { .. }, DropIdleConnections, Fact { .. }, Exit { .. })
+    });
+    covers("calls", &api_calls(), {
+        use ApiCall::{
+            Beat, CancelAck, Claim, ClaimOne, Complete, Deregister, Fail, Lease, Messages, MessagesKnown,
+            Pin, RecoverOrphans, Register, Renew, Start, Status, Usage, Workspaces,
+        };
+        numbered!(ApiCall: Renew, Workspaces, Register { .. }, RecoverOrphans { .. }, Deregister { .. }, Beat { .. }, Claim(_),
+            ClaimOne(_), Lease { .. }, Start(_), Status { .. }, Messages { .. }, MessagesKnown { .. }, Usage { .. }, Pin { .. },
+            Complete { .. }, Fail { .. }, CancelAck { .. })
+    });
+    covers("facts", &facts(), {
+        use Fact::{
+            Admitted, Duplicate, Ending, HandedBack, MessagesRefused, PerRuntimeClaims, Phase, Ready,
+            Released, ReportLate, ReportRefused, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
+            Unusable, UsageLost,
+        };
+        numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
+            Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLost { .. }, Released { .. },
+            Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. })
+    });
+}
+
+#[test]
+fn every_event_and_effect_is_read_as_it_was_written() {
+    let (events, effects) = (events(), effects());
+    let now = Now::new(Instant::from_millis(u64::MAX), UnixMillis(i64::MIN));
+    let mut lines = Vec::new();
+    let header = Header::new("test", crate::config::Config::default(), crate::rng::Seed(u64::MAX), now);
+    encode::header(&mut lines, &header).expect("encodes");
+    for (n, event) in (1..).zip(&events) {
+        encode::step(&mut lines, n, now, event, &effects).expect("encodes");
+    }
+    let reader = Reader::new(lines.as_slice()).expect("reads");
+    assert_eq!(*reader.header(), header);
+    let read: Vec<Record> = reader.collect::<Result<_, _>>().expect("reads");
+    let step = |(n, event)| {
+        let (mono, wall) = (now.mono, now.wall);
+        Record::Step(Step { n, mono, wall, event: Some(event), effects: Some(effects.clone()) })
+    };
+    assert_eq!(read, (1..).zip(events).map(step).collect::<Vec<_>>());
+}

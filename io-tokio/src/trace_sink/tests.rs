@@ -1,0 +1,233 @@
+#[path = "../../../core/tests/life/mod.rs"]
+pub(crate) mod life;
+
+use super::segments::MOST_SEGMENTS;
+use super::*;
+use life::Life;
+use longshore_core::trace::{Mode, Reader, Replay, Report};
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+pub(crate) fn header(life: &Life) -> Header {
+    Header::new("test", life.config.clone(), life.seed, life.start)
+}
+
+pub(crate) fn record(sink: &mut Sink, life: &mut Life, steps: usize) {
+    for _ in 0..steps {
+        let (now, event) = life.step();
+        sink.step(now, &event, life.fx.as_slice(), &life.daemon);
+    }
+}
+
+fn replay(files: &[PathBuf]) -> Report {
+    let mut replay = Replay::new(Mode::Strict);
+    for path in files {
+        let source = BufReader::new(File::open(path).expect("opens"));
+        replay.segment(Reader::new(source).expect("reads"), |_| {}).expect("replays");
+    }
+    replay.finish()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("is there").permissions().mode() & 0o777
+}
+
+fn size(dir: &Path) -> u64 {
+    // A segment may be removed between being listed and being looked at.
+    let sizes = segments(dir).expect("lists").into_iter().filter_map(|path| fs::metadata(path).ok());
+    sizes.map(|meta| meta.len()).sum()
+}
+
+#[test]
+fn a_recorded_file_is_private_new_and_replays() {
+    let dir = TempDir::new().expect("temp");
+    let path = dir.path().join("run.jsonl");
+    let mut life = Life::new(3);
+    let mut sink = Sink::file(&path, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 700);
+    sink.note("half of it", &life.daemon);
+    record(&mut sink, &mut life, 700);
+    let closed = sink.close("stopped", &life.daemon);
+    assert_eq!(closed, Closed { steps: 1400, lost: 0, error: None });
+    assert_eq!(mode(&path), 0o600);
+    let report = replay(std::slice::from_ref(&path));
+    assert_eq!((report.steps, report.compared, report.end.as_deref()), (1401, 1401, Some("stopped")));
+    assert_eq!(report.digests, 13, "steps 1, 2, 4 … 1024, 1000 and the last");
+    assert!(fs::read_to_string(&path).expect("reads").contains("half of it"));
+
+    let again = Sink::file(&path, header(&life), &[]).expect_err("a file that is there is never written to");
+    assert!(matches!(again, SinkError::Exists { .. }), "{again}");
+}
+
+#[test]
+fn segments_stay_within_the_budget_are_private_and_replay_alone_and_together() {
+    let temp = TempDir::new().expect("temp");
+    let dir = temp.path().join("state/trace");
+    let mut life = Life::new(4);
+    let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    for _ in 0..120 {
+        record(&mut sink, &mut life, 100);
+        assert!(size(&dir) <= MIN_BUDGET, "while it records");
+    }
+    let closed = sink.close("stopped", &life.daemon);
+    assert_eq!(closed, Closed { steps: 12_000, lost: 0, error: None });
+
+    let files = segments(&dir).expect("lists");
+    assert!(size(&dir) <= MIN_BUDGET && size(&dir) > MIN_BUDGET / 2, "{}", size(&dir));
+    assert!(files.len() > 4, "{}", files.len());
+    assert!(!files[0].ends_with("flight-0000000001.jsonl"), "the oldest had to go");
+    assert_eq!((mode(&dir), mode(&files[0])), (0o700, 0o600));
+
+    let all = replay(&files);
+    assert_eq!((all.skipped, all.gaps, all.lives, all.compared), (0, 0, 0, all.steps));
+    assert_eq!(all.end.as_deref(), Some("stopped"));
+    assert!(all.from_checkpoint.is_some());
+    let alone: Vec<Report> = files.iter().map(|file| replay(std::slice::from_ref(file))).collect();
+    assert!(
+        alone.iter().all(|one| one.from_checkpoint.is_some() && one.compared == one.steps && one.steps > 0)
+    );
+    assert_eq!(alone.iter().map(|one| one.steps).sum::<u64>(), all.steps);
+}
+
+#[test]
+fn what_an_earlier_process_recorded_is_kept_while_there_is_room() {
+    let dir = TempDir::new().expect("temp");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    let mut crashed = Life::new(6);
+    let mut sink =
+        Sink::flight(dir.path(), MIN_BUDGET, header(&crashed), crashed.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut crashed, 50);
+    drop(sink);
+    assert_eq!(mode(dir.path()), 0o700, "a directory that others could read is closed");
+    let mut life = Life::new(7);
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 20);
+    sink.close("stopped", &life.daemon);
+    let files = segments(dir.path()).expect("lists");
+    assert_eq!(files.len(), 2);
+    let report = replay(&files);
+    assert_eq!((report.lives, report.compared, report.gaps), (2, 51 + 21, 0));
+}
+
+#[test]
+fn a_daemon_that_is_restarted_again_and_again_leaves_a_bounded_number_of_segments() {
+    let dir = TempDir::new().expect("temp");
+    for seed in 0..MOST_SEGMENTS as u64 + 3 {
+        let life = Life::new(seed);
+        let sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+        sink.close("stopped", &life.daemon);
+    }
+    let files = segments(dir.path()).expect("lists");
+    assert_eq!(files.len(), MOST_SEGMENTS);
+    assert!(files[0].ends_with("flight-0000000004.jsonl"), "{files:?}");
+}
+
+#[test]
+fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
+    let (read, write) = io::pipe().expect("a pipe");
+    let mut life = Life::new(9);
+    let writer = Writer::new(Output::File, Some(File::from(OwnedFd::from(write))));
+    let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
+    while sink.lost.is_none() {
+        // Nobody reads the pipe: the writer waits, and this does not.
+        record(&mut sink, &mut life, 100);
+        assert!(life.n < 200_000, "the queue has a bound");
+    }
+    record(&mut sink, &mut life, 50);
+    let reader = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let mut read = read;
+        read.read_to_end(&mut all).map(|_| all)
+    });
+    while sink.lost.is_some() {
+        record(&mut sink, &mut life, 1);
+        std::thread::yield_now();
+    }
+    record(&mut sink, &mut life, 500);
+    let closed = sink.close("stopped", &life.daemon);
+    let all = reader.join().expect("reads").expect("reads");
+    let report = Replay::new(Mode::Strict).run(Reader::new(all.as_slice()).expect("reads")).expect("replays");
+    assert_eq!((report.gaps, report.restored, report.skipped), (1, 1, 0));
+    assert_eq!((report.lost, report.steps + report.lost), (closed.lost, closed.steps + 1));
+    assert!(closed.lost > 50 && closed.error.is_some_and(|error| error.contains("too slow")));
+    assert_eq!((report.compared, report.end.as_deref()), (report.steps, Some("stopped")));
+}
+
+#[test]
+fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
+    let temp = TempDir::new().expect("temp");
+    let dir = temp.path().join("trace");
+    let mut life = Life::new(10);
+    let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    while segments(&dir).expect("lists").is_empty() {
+        std::thread::yield_now();
+    }
+    fs::rename(&dir, temp.path().join("away")).expect("moves");
+    while sink.lost.is_none() {
+        // The next segment cannot be made.
+        record(&mut sink, &mut life, 1);
+        std::thread::yield_now();
+    }
+    let failed = life.n;
+    fs::create_dir(&dir).expect("makes");
+    while sink.lost.is_some() {
+        record(&mut sink, &mut life, 1);
+        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
+    }
+    record(&mut sink, &mut life, 40);
+    let closed = sink.close("stopped", &life.daemon);
+    assert!(closed.lost > 0 && closed.error.is_some(), "{closed:?}");
+    let before = segments(&temp.path().join("away")).expect("lists");
+    let after = segments(&dir).expect("lists");
+    let alone = replay(&after);
+    assert_eq!((alone.steps, alone.compared, alone.gaps), (40, 40, 0));
+    let all = replay(&[before, after].concat());
+    assert_eq!((all.gaps, all.lost, all.steps + all.lost), (1, closed.lost, closed.steps + 1));
+}
+
+#[test]
+fn a_file_that_takes_nothing_costs_the_recording_and_nothing_else() {
+    let full = OpenOptions::new().append(true).open("/dev/full").expect("opens");
+    let mut life = Life::new(11);
+    let writer = Writer::new(Output::File, Some(full));
+    let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 40);
+    let closed = sink.close("stopped", &life.daemon);
+    assert_eq!((closed.steps, closed.lost), (40, 41), "the creation is lost as well");
+    assert!(closed.error.is_some(), "{closed:?}");
+}
+
+#[test]
+fn a_budget_that_cannot_hold_a_checkpoint_is_refused() {
+    let dir = TempDir::new().expect("temp");
+    let life = Life::new(1);
+    let error =
+        Sink::flight(&dir.path().join("x"), MIN_BUDGET - 1, header(&life), &[]).expect_err("too small");
+    assert_eq!(error.to_string(), "a flight recorder needs at least 1048576 bytes, not 1048575");
+    let file = dir.path().join("file");
+    fs::write(&file, "").expect("writes");
+    let error = Sink::flight(&file, MIN_BUDGET, header(&life), &[]).expect_err("no directory");
+    assert!(matches!(error, SinkError::Dir { .. }), "{error}");
+}
+
+#[test]
+fn a_state_without_room_for_a_checkpoint_is_recorded_without_one() {
+    let dir = TempDir::new().expect("temp");
+    let mut life = Life::new(12);
+    for cap in 0..3000 {
+        life.config.provider_caps.insert(format!("provider-{cap}").as_str().into(), 1);
+    }
+    let mut life = Life::with(life.config, 12);
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 800);
+    sink.close("stopped", &life.daemon);
+    let files = segments(dir.path()).expect("lists");
+    assert!(files.len() > 1 && size(dir.path()) <= MIN_BUDGET);
+    let report = replay(&files);
+    assert_eq!((report.compared, report.skipped), (801, 0), "from the beginning of the life it replays");
+    let report = replay(&files[1..]);
+    assert_eq!((report.compared, report.steps), (0, report.skipped), "from a later segment it does not");
+}
