@@ -10,7 +10,7 @@ mod report;
 
 use crate::cli::{self, Exit};
 use crate::config::{Env, Settings};
-use crate::driver::Recorder;
+use crate::driver::Record;
 use crate::local::embedded::{Embedded, EmbeddedError, PROVIDER, Wanted};
 use crate::local::interrupts::Interrupts;
 use crate::local::place::Place;
@@ -50,9 +50,6 @@ pub enum DemoError {
         /// Why not.
         source: io::Error,
     },
-    /// Nothing records.
-    #[error("this version records no traces yet: leave out --record")]
-    NoRecorder,
 }
 
 /// Shows the run. Returns 0 only if each task ended as it should.
@@ -87,11 +84,8 @@ async fn show(
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
     let record = demo.record.as_ref().map(|file| cwd.join(file));
-    let recorders = recorders(place.dir(), record.as_deref());
-    if record.is_some() && recorders.is_empty() {
-        return Err(DemoError::NoRecorder.into());
-    }
-    let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), recorders, redactor };
+    let records = records(place.dir(), record.as_deref());
+    let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), records, redactor };
     let mut embedded = Embedded::start(wanted).await?;
     let scenarios = demo_tasks();
     tell("Six tasks for a control plane, a daemon and an agent of longshore's own:");
@@ -122,10 +116,10 @@ async fn show(
 /// The file in the demo's directory that its own trace is written to.
 const TRACE: &str = "trace.jsonl";
 
-/// What sees each step of the demo's core: the demo's own trace in `dir`, and the one that the user wants at `record`.
-fn recorders(dir: &Path, record: Option<&Path>) -> Vec<Box<dyn Recorder>> {
-    let _ = (dir.join(TRACE), record);
-    Vec::new()
+/// The demo's own trace in `dir`, and the one that the user wants at `record`.
+fn records(dir: &Path, record: Option<&Path>) -> Vec<Record> {
+    let wanted = record.map(|file| Record::Whole(file.to_owned()));
+    [Record::Whole(dir.join(TRACE))].into_iter().chain(wanted).collect()
 }
 
 /// An environment of its own: an empty home, and the double as the only agent CLI.
@@ -210,7 +204,8 @@ fn rows(scenarios: &[Scenario], played: &Played, server: &Server, ended: &ExitRe
         let reports = format!("/api/daemon/tasks/{}/", staged.task);
         let tries = server.requests_where(|request| {
             let call = request.path.strip_prefix(&reports);
-            request.method == "POST" && call.is_some_and(|call| matches!(call, "complete" | "fail" | "cancel-ack"))
+            request.method == "POST"
+                && call.is_some_and(|call| matches!(call, "complete" | "fail" | "cancel-ack"))
         });
         let abandoned = ended.abandoned.contains(&staged.task);
         let messages = server.transcript(&staged.task).len();

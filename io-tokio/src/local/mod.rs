@@ -82,7 +82,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         tracing::warn!("{warning}");
     }
     let wanted =
-        Wanted { settings, place: &place, env, workspace: ("local", "Local"), recorders: Vec::new(), redactor };
+        Wanted { settings, place: &place, env, workspace: ("local", "Local"), records: Vec::new(), redactor };
     let mut embedded = match Embedded::start(wanted).await {
         Ok(embedded) => embedded,
         Err(error) => {
