@@ -77,8 +77,8 @@ impl DriverUnderTest {
             settings,
         };
         let (health, watched) = watch::channel(HealthSnapshot::default());
-        let driver = Driver::new(parts, config, Seed(1), Vec::new(), health).expect("a core");
-        driver.found(found);
+        let driver = Driver::new(parts, config, Seed(1), &[], health).expect("a core");
+        driver.host().set_found(found);
         Self {
             events: driver.events(),
             running: Mutex::new(Some(tokio::spawn(driver.run()))),

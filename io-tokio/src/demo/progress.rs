@@ -153,6 +153,10 @@ fn style(state: State, as_it_should: bool) -> ProgressStyle {
     let mark = if as_it_should { "✔" } else { "✘" };
     ProgressStyle::with_template(template)
         .expect("the templates are good")
-        .with_key("phase", move |_: &_, out: &mut dyn std::fmt::Write| drop(out.write_str(phase)))
-        .with_key("mark", move |_: &_, out: &mut dyn std::fmt::Write| drop(out.write_str(mark)))
+        .with_key("phase", move |_: &_, out: &mut dyn std::fmt::Write| {
+            let _ = out.write_str(phase);
+        })
+        .with_key("mark", move |_: &_, out: &mut dyn std::fmt::Write| {
+            let _ = out.write_str(mark);
+        })
 }
