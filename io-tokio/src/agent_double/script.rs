@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The environment variable that holds the script.
-pub const SCRIPT_ENV: &str = "LONGSHORE_DOUBLE";
+/// The environment variable that holds the script. It is none of the daemon's own family, as agents are given no such from the server.
+pub const SCRIPT_ENV: &str = "AGENT_DOUBLE_SCRIPT";
 /// What a script in a prompt comes after.
 pub const PROMPT_MARK: &str = "longshore-double:";
 

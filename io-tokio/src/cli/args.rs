@@ -50,7 +50,7 @@ pub struct Demo {
 pub struct Local {
     /// What the agent is asked to do; not empty.
     pub prompt: String,
-    /// The directory that it works in; without one it gets a new one.
+    /// The directory below which its work directory is made; without one the state directory of the user's daemon.
     pub dir: Option<PathBuf>,
     /// The flags that are settings; those of `daemon start` alone are not given.
     pub flags: Flags,
@@ -174,12 +174,13 @@ enum Top {
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
     },
-    /// Run one prompt with an agent of this machine, without a server
+    /// Run one prompt with the claude of this machine, without a server
     Local {
         /// What the agent is to do
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         prompt: String,
-        /// Directory to work in
+        /// Directory below which the agent's work directory is made, in PATH/.longshore; the agent is told of PATH, but does not
+        /// work in PATH itself. Default: ~/.multica/longshore/local
         #[arg(long, value_name = "PATH")]
         dir: Option<PathBuf>,
     },

@@ -49,7 +49,23 @@ impl<W: Write + Send + 'static> LogLayer<W> {
 pub fn init(format: LogFormat, level: LogLevel, redactor: Redactor) -> Result<(), LogInitError> {
     let err = io::stderr();
     let colour = err.is_terminal();
-    let layer = LogLayer::new(format, level, colour, redactor, err);
+    install(LogLayer::new(format, level, colour, redactor, err))
+}
+
+/// As [`init`], to `out` (such as a file) and without colours. Each line is written with one call.
+///
+/// # Errors
+/// Something in this process logs already.
+pub fn init_to(
+    out: impl Write + Send + 'static,
+    format: LogFormat,
+    level: LogLevel,
+    redactor: Redactor,
+) -> Result<(), LogInitError> {
+    install(LogLayer::new(format, level, false, redactor, out))
+}
+
+fn install<W: Write + Send + 'static>(layer: LogLayer<W>) -> Result<(), LogInitError> {
     tracing_subscriber::registry().with(layer).try_init().map_err(|_| LogInitError)
 }
 

@@ -1,11 +1,11 @@
-//! The daemon's log: one line per event on standard error, as text for people or as JSON for machines.
+//! The daemon's log: one line per event on standard error or in a file, as text for people or as JSON for machines.
 
 mod format;
 mod layer;
 mod redact;
 
 pub use format::LogFormat;
-pub use layer::{LogInitError, LogLayer, init};
+pub use layer::{LogInitError, LogLayer, init, init_to};
 pub use redact::{MAX_SECRETS, MIN_SECRET_LEN, Redactor, Registration};
 
 use std::str::FromStr;
