@@ -72,7 +72,8 @@ impl Beats {
 
     /// The connection answered for a runtime.
     pub(crate) fn acked(&mut self, cx: &Cx<'_>, runtime: &RuntimeId) {
-        if let Some(beat) = self.beats.get_mut(runtime) {
+        // An answer before the connection is up would silence the beats over HTTP while there are none over it.
+        if let Some(beat) = self.beats.get_mut(runtime).filter(|_| self.link.is_some()) {
             beat.fresh = Some(cx.now.mono);
             beat.failures = 0;
         }
