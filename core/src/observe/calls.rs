@@ -28,15 +28,18 @@ pub(super) fn api_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &ApiCall, f
             found.require(life.prepare == Stage::Done && life.slot.is_some(), "I5", || {
                 format!("claim {claim} is started before its directory is prepared")
             });
-            found.require(life.start.is_none(), "INV-73", || format!("claim {claim} is started twice at once"));
+            found.require(life.start.is_none(), "INV-73", || {
+                format!("claim {claim} is started twice at once")
+            });
             found.require(!life.started && life.runs == 0, "INV-73", || {
                 format!("claim {claim} is started again after /start was accepted")
             });
             found.require(!life.ending && life.settling.is_none(), "INV-79", || {
                 format!("claim {claim} is started although it is to end")
             });
-            let within = at.due || at.now <= life.prepare_at.after(at.timing.prepare);
-            found.require(within, "INV-79", || format!("claim {claim} is started after the prepare deadline"));
+            let within = at.was_due || at.now <= life.prepare_at.after(at.timing.prepare);
+            found
+                .require(within, "INV-79", || format!("claim {claim} is started after the prepare deadline"));
             life.start = Some(op);
         }
         ApiCall::Messages { after, upto, .. } => {
@@ -70,7 +73,9 @@ pub(super) fn api_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &ApiCall, f
             life.pin = Stage::Open(op);
         }
         ApiCall::Complete { .. } => report::sent(life, at, op, ReportKind::Complete, found),
-        ApiCall::Fail { reason, .. } => report::sent(life, at, op, ReportKind::Fail { reason: *reason }, found),
+        ApiCall::Fail { reason, .. } => {
+            report::sent(life, at, op, ReportKind::Fail { reason: *reason }, found);
+        }
         ApiCall::CancelAck { .. } => report::sent(life, at, op, ReportKind::CancelAck, found),
         _ => {}
     }

@@ -111,7 +111,7 @@ impl ClaimBook {
                 found.require(call.max() >= 1, "INV-40", || "a claim asks for no task".into());
                 let runtimes = resolve(call.scope(), fleet);
                 found.require(!runtimes.is_empty(), "INV-40", || format!("{call:?} is for no runtime"));
-                self.named(&runtimes, fleet, found);
+                Self::named(&runtimes, fleet, found);
                 self.room(cfg, call, &runtimes, fleet, tasks, found);
                 self.asked.extend(runtimes);
                 let provider = match call.scope() {
@@ -125,7 +125,7 @@ impl ClaimBook {
                 self.may_claim(at, Some(&runtime), found);
                 let twice = self.open.values().any(|open| open.runtime.as_ref() == Some(&runtime));
                 found.require(!twice, "I3", || format!("two claims for {runtime} are on their way"));
-                self.named(std::slice::from_ref(&runtime), fleet, found);
+                Self::named(std::slice::from_ref(&runtime), fleet, found);
                 let provider = fleet.provider(&runtime).cloned();
                 if let Some(provider) = &provider {
                     self.within(cfg, provider, 1, tasks, found);
@@ -163,16 +163,13 @@ impl ClaimBook {
         found.require(!at.stopping, "INV-134", || "a claim although the daemon stops".into());
         if let Some(hold) = self.holds.get(&runtime.cloned()) {
             found.require(hold.until <= at.now, "INV-42", || {
-                format!(
-                    "a claim {} ms too early after a failure",
-                    hold.until.since(at.now).as_millis()
-                )
+                format!("a claim {} ms too early after a failure", hold.until.since(at.now).as_millis())
             });
         }
     }
 
     /// A runtime is asked for only once its leftovers are dealt with.
-    fn named(&self, runtimes: &[RuntimeId], fleet: &FleetBook, found: &mut Found) {
+    fn named(runtimes: &[RuntimeId], fleet: &FleetBook, found: &mut Found) {
         for runtime in runtimes {
             found.require(fleet.is_claimable(runtime), "ORPHANS-FIRST", || {
                 format!("{runtime} is asked for before its leftovers are dealt with")

@@ -138,9 +138,7 @@ impl FleetBook {
                     r.first = false;
                     r.beating.replace(*op).is_none()
                 });
-                found.require(fits, "I15", || {
-                    format!("{runtime} beats twice at once, or is not in the set")
-                });
+                found.require(fits, "I15", || format!("{runtime} beats twice at once, or is not in the set"));
             }
             Effect::Api { op, call: ApiCall::Register { workspace }, .. } => {
                 self.register(at, *op, workspace, found);
@@ -196,7 +194,10 @@ impl FleetBook {
                 None => Duration::ZERO,
             };
             found.require(at.now >= old.sent.after(gap), "I16", || {
-                format!("{workspace} is registered again {} ms too early", old.sent.after(gap).since(at.now).as_millis())
+                format!(
+                    "{workspace} is registered again {} ms too early",
+                    old.sent.after(gap).since(at.now).as_millis()
+                )
             });
         }
         let new = Registration { open: Some(op), sent: at.now, worked: Some(false) };

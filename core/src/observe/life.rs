@@ -35,6 +35,8 @@ pub(super) struct Life {
     /// A `/start` of unknown fate was sent.
     pub(super) maybe_started: bool,
     pub(super) started: bool,
+    /// The server said that it runs, after a `/start` of unknown fate.
+    pub(super) seen_running: bool,
     pub(super) run: Option<OpId>,
     pub(super) runs: u8,
     pub(super) outcome: Option<RunOutcome>,
@@ -96,6 +98,7 @@ impl Life {
             start: None,
             maybe_started: false,
             started: false,
+            seen_running: false,
             run: None,
             runs: 0,
             outcome: None,
@@ -145,10 +148,10 @@ impl Life {
         self.post = None;
         match result {
             Ok(ApiReply::Known { upto: part }) => self.sent = self.sent.max((*part).min(upto)),
-            Ok(_) => self.sent = self.sent.max(upto),
             Err(ApiError::Unknown | ApiError::Undecodable) => self.post_unknown = true,
             Err(error) if error.is_passing() => {}
-            Err(_) => self.sent = self.sent.max(upto),
+            // Refused for good: skipped.
+            Ok(_) | Err(_) => self.sent = self.sent.max(upto),
         }
     }
 
@@ -173,8 +176,10 @@ impl Life {
         match result {
             Ok(ApiReply::Task { status }) if status.is_terminal() => self.server_ended = true,
             Ok(ApiReply::Task { status: TaskStatus::Queued }) if self.settling.is_none() => self.lost = true,
-            Ok(ApiReply::Task { status: TaskStatus::Running }) if self.maybe_started && self.start.is_none() => {
-                self.started = true;
+            Ok(ApiReply::Task { status: TaskStatus::Running })
+                if self.maybe_started && self.start.is_none() =>
+            {
+                self.seen_running = true;
             }
             Ok(ApiReply::Task { status: TaskStatus::Queued | TaskStatus::Deferred }) => self.gone = true,
             Err(error) if error.refusal() == Some(Refusal::TaskGone) => self.gone = true,

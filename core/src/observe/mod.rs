@@ -22,6 +22,7 @@ use claims::ClaimBook;
 use fleet::FleetBook;
 use ops::{End, OpBook};
 use std::fmt;
+use std::time::Duration;
 use stop::StopBook;
 use tasks::TaskBook;
 
@@ -92,6 +93,8 @@ struct At<'a> {
     stopping: bool,
     /// Whether a deadline is left due: then nothing can be said about what should have been done by now.
     due: bool,
+    /// Whether one was due before this step: an input that comes late is taken before what it is late for.
+    was_due: bool,
 }
 
 /// All rules.
@@ -146,10 +149,11 @@ impl Rules {
         }
         self.now = self.now.max(step.now.mono);
         let was_due = self.wakeup.is_some_and(|at| at <= self.now);
-        self.stop.event(step.event, self.now);
+        let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
+        self.stop.event(step.event, self.now, late);
         let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= *now);
-        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due };
+        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
         let closed = step.event.and_then(|event| ops.event(event));
         let stray = match step.event {
@@ -187,10 +191,10 @@ impl Rules {
             fleet.effect(&at, effect, tasks, found);
         }
         if !stop.exited() {
-            tasks.settle(&at, &step.view, found);
+            tasks.settle(&at, step.view, found);
             fleet.settle(&at, found);
             stop.settle(&at, found);
-            slots(&step.view, claims, found);
+            slots(step.view, claims, found);
         }
         let size = step.view.runtime_count()
             + step.view.tasks().count()
@@ -246,7 +250,7 @@ impl Rules {
 }
 
 /// I1, INV-31: each slot is free, held by a claim, or held by a task; once.
-fn slots(view: &View<'_>, claims: &ClaimBook, found: &mut Found) {
+fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
     let mut indices: Vec<_> = view.tasks().filter_map(|task| task.slot).collect();
     let (tasks, free, held) = (indices.len(), usize::from(view.free_slots()), claims.held());
     indices.sort_unstable();

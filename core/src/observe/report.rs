@@ -54,7 +54,9 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     found.require(!life.usage_due || life.usage == Stage::Done, "INV-98", || {
         format!("claim {claim} is reported before its usage")
     });
-    found.require(!life.lost, "LOST", || format!("claim {claim} is reported although the task was taken back"));
+    found.require(!life.lost, "LOST", || {
+        format!("claim {claim} is reported although the task was taken back")
+    });
     let completed = life.outcome.is_some_and(|outcome| outcome.end == RunEnd::Completed);
     match kind {
         ReportKind::Complete => found.require(completed, "INV-106", || {
@@ -81,7 +83,9 @@ pub(super) fn sealed(life: &Life, at: &At<'_>, record: bool, found: &mut Found) 
         format!("claim {claim} is sealed before its report is settled")
     });
     let due = life.outcome.is_some() && !matches!(report.kind, None | Some(ReportKind::CancelAck));
-    found.require(!record || due, "INV-114", || format!("claim {claim} is recorded without a report of a run"));
+    found.require(!record || due, "INV-114", || {
+        format!("claim {claim} is recorded without a report of a run")
+    });
 }
 
 /// The daemon says how a report went.

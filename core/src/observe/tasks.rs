@@ -1,7 +1,7 @@
 //! The order of things in a task: directory, `/start`, lease, run, messages, report, seal, slot.
 
-use super::fleet::FleetBook;
 use super::calls::{api_closed, api_sent, fs_sent};
+use super::fleet::FleetBook;
 use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
 use super::{At, Found, report};
@@ -53,7 +53,8 @@ impl TaskBook {
                 }
             }
             (What::Fs(call), End::Fs(result)) => {
-                let (FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. }) = call;
+                let (FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. }) =
+                    call;
                 let Some(life) = self.lives.get_mut(claim) else { return };
                 match call {
                     FsCall::Prepare { .. } => {
@@ -113,7 +114,9 @@ impl TaskBook {
             Effect::Fs { op, call } => fs_sent(life, at, *op, call, found),
             Effect::Run { op, call } => {
                 let (claim, again) = (claim.0, life.runs == 1);
-                found.require(life.started, "I5", || format!("claim {claim} runs without an accepted /start"));
+                found.require(life.started || life.seen_running, "I5", || {
+                    format!("claim {claim} runs without an accepted /start")
+                });
                 found.require(life.lease.is_none(), "I6", || {
                     format!("claim {claim} runs while its lease is refreshed")
                 });
@@ -125,7 +128,10 @@ impl TaskBook {
                 found.require(!life.ending && life.settling.is_none(), "I5", || {
                     format!("claim {claim} runs although it is to end")
                 });
-                found.require(Some(call.slot()) == life.slot, "I1", || format!("claim {claim} runs in another slot"));
+                found.require(Some(call.slot()) == life.slot, "I1", || {
+                    format!("claim {claim} runs in another slot")
+                });
+                life.started = true;
                 life.run = Some(*op);
                 life.runs += 1;
             }
@@ -238,14 +244,17 @@ impl TaskBook {
         }
     }
 
-    pub(super) fn settle(&mut self, at: &At<'_>, view: &View<'_>, found: &mut Found) {
+    pub(super) fn settle(&mut self, at: &At<'_>, view: View<'_>, found: &mut Found) {
         for offer in std::mem::take(&mut self.offers) {
-            found.require(false, "INV-33", || format!("claim {} was brought and nothing is done", offer.claim.0));
+            found.require(false, "INV-33", || {
+                format!("claim {} was brought and nothing is done", offer.claim.0)
+            });
         }
         let mut seen = 0;
         for task in view.tasks() {
             seen += 1;
-            let fits = self.lives.get(&task.claim).is_some_and(|life| !life.released && life.slot == task.slot);
+            let fits =
+                self.lives.get(&task.claim).is_some_and(|life| !life.released && life.slot == task.slot);
             found.require(fits, "I1", || format!("claim {} is here and should not be", task.claim.0));
         }
         let live = self.lives.values().filter(|life| !life.released).count();
@@ -271,7 +280,7 @@ impl TaskBook {
     }
 
     /// INV-125: directories of those that left this step's tasks are free, if nobody else works in them.
-    fn settle_released(&mut self, view: &View<'_>, found: &mut Found) {
+    fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
         for life in self.lives.values().filter(|life| life.released) {
             for root in &life.roots {
                 let other = |o: &Life| o.slot.is_some() && !o.released && o.roots.contains(root);

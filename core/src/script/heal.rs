@@ -11,9 +11,9 @@ use crate::time::{Instant, Now};
 use std::time::Duration;
 
 /// After everything works again, the daemon has this much virtual time to come to rest.
-pub const HEAL_BUDGET: Duration = Duration::from_secs(3 * 3600);
+pub const HEAL_BUDGET: Duration = Duration::from_hours(3);
 /// So long it is watched at rest: every runtime must be asked for, and beat.
-const REST: Duration = Duration::from_secs(7 * 60);
+const REST: Duration = Duration::from_mins(7);
 /// Steps of a healthy end at most; a hot loop ends here.
 const MOST_STEPS: usize = 50_000;
 
@@ -58,9 +58,7 @@ impl World {
             },
             ApiCall::Register { workspace } => ApiReply::Registered { runtimes: registered(workspace) },
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
-            ApiCall::Claim(_) | ApiCall::ClaimOne(_) => {
-                ApiReply::Claimed { offers: Vec::new(), unusable: 0 }
-            }
+            ApiCall::Claim(_) | ApiCall::ClaimOne(_) => ApiReply::Claimed { offers: Vec::new(), unusable: 0 },
             ApiCall::Status { claim } => match self.status(*claim) {
                 Some(status) => ApiReply::Task { status },
                 None => return Err(ApiError::Refused { status: 404, kind: Refusal::TaskGone }),

@@ -8,7 +8,9 @@ pub fn effect_label(effect: &Effect) -> String {
     match effect {
         Effect::Api { call, .. } => api(call),
         Effect::Fs { call, .. } => fs(call),
-        Effect::Run { call, .. } => format!("run {}{}", call.claim().0, if call.fresh() { " fresh" } else { "" }),
+        Effect::Run { call, .. } => {
+            format!("run {}{}", call.claim().0, if call.fresh() { " fresh" } else { "" })
+        }
         Effect::Kill { op, step } => match step {
             KillStep::CloseInput => format!("close-input #{}", op.0),
             KillStep::End { .. } => format!("end #{}", op.0),
@@ -143,7 +145,9 @@ pub fn event_label(event: &Event) -> String {
                     let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
                     format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
                 }
-                WsEvent::Ack { runtime, gone } => format!("ack {runtime}{}", if *gone { " gone" } else { "" }),
+                WsEvent::Ack { runtime, gone } => {
+                    format!("ack {runtime}{}", if *gone { " gone" } else { "" })
+                }
                 WsEvent::WorkspacesChanged => "workspaces changed".into(),
                 WsEvent::PendingWork { runtime } => format!("pending {runtime}"),
             };

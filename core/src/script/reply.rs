@@ -175,13 +175,16 @@ fn error(choose: &mut dyn Choose, call: &ApiCall) -> ApiError {
         8 => ApiError::Undecodable,
         9 => refused(401, Refusal::Unauthorized),
         10 => refused(400, Refusal::Other),
-        _ => refused(404, match call {
-            ApiCall::Register { .. } => Refusal::WorkspaceGone,
-            ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => {
-                Refusal::RuntimeGone
-            }
-            ApiCall::Claim(_) | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
-            _ => Refusal::TaskGone,
-        }),
+        _ => refused(
+            404,
+            match call {
+                ApiCall::Register { .. } => Refusal::WorkspaceGone,
+                ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => {
+                    Refusal::RuntimeGone
+                }
+                ApiCall::Claim(_) | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
+                _ => Refusal::TaskGone,
+            },
+        ),
     }
 }

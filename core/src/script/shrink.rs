@@ -102,8 +102,10 @@ impl Addresses {
             match &mut event {
                 Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, .. } => {
                     if let Some(key) = self.ops.get(op) {
-                        let target =
-                            new.get(op).copied().or_else(|| find(&runner, *op, key, &used).filter(|to| used.insert(*to)));
+                        let target = new
+                            .get(op)
+                            .copied()
+                            .or_else(|| find(&runner, *op, key, &used).filter(|to| used.insert(*to)));
                         let Some(target) = target else { continue };
                         new.insert(*op, target);
                         *op = target;

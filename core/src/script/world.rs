@@ -101,8 +101,8 @@ impl World {
     /// Settings for a daemon in this world: few slots, so that they run out; each claim mode; sometimes a provider with a bound.
     pub fn config(choose: &mut dyn Choose) -> Config {
         let mut cfg = Config { slots: 1 + choose.below(4) as u16, ..Config::default() };
-        cfg.claim_mode =
-            [ClaimMode::Auto, ClaimMode::Auto, ClaimMode::Batch, ClaimMode::PerRuntime][choose.below(4) as usize];
+        cfg.claim_mode = [ClaimMode::Auto, ClaimMode::Auto, ClaimMode::Batch, ClaimMode::PerRuntime]
+            [choose.below(4) as usize];
         if choose.one_in(3) {
             cfg.provider_caps.insert(Provider::new("claude"), 1 + choose.below(2) as u16);
         }
@@ -254,14 +254,14 @@ impl World {
 
     /// What happens next: mostly something plausible, sometimes nonsense. `None` once nothing is left to decide with.
     pub fn next(&mut self, choose: &mut dyn Choose, wakeup: Option<Instant>) -> Option<(Now, Event)> {
-        if choose.exhausted() {
+        // After the exit only a few more things happen, to see that nothing comes of them.
+        if choose.exhausted() || (self.exited && choose.one_in(4)) {
             return None;
         }
         if choose.one_in(40) {
             self.faults = [0, 5, 20, 60][choose.below(4) as usize];
         }
         let event = match choose.below(100) {
-            0..55 => self.answer(choose),
             55..73 => None,
             73..83 => Some(self.link_event(choose)),
             83..87 => {
