@@ -154,10 +154,15 @@ impl Runtimes {
                 for ws in lost {
                     self.drop_workspace(cx, &ws, &mut changes);
                 }
+                let hosting: BTreeSet<WorkspaceId> =
+                    self.runtimes.values().map(|runtime| runtime.workspace.clone()).collect();
                 for ws in list {
                     if !self.workspaces.contains_key(&ws) {
                         self.workspaces.insert(ws.clone(), Workspace::default());
                         self.register(cx, &ws);
+                    } else if !hosting.contains(&ws) {
+                        // A registration that brought nothing, or whose runtimes are all gone, is not left at that.
+                        self.register_coalesced(cx, &ws);
                     }
                 }
                 let period = self.sync_period(cx);
@@ -252,8 +257,20 @@ impl Runtimes {
                 cx.arm(TimerKey::Register(workspace.clone()), wait);
             }
         }
+        self.list_soon_if_idle(cx);
         self.note_ready(cx);
         changes
+    }
+
+    /// Without any runtime there is nothing to do but to look for one; the list on its way had set a longer period.
+    fn list_soon_if_idle(&mut self, cx: &mut Cx<'_>) {
+        let idle = self.runtimes.is_empty() && self.workspaces.values().all(|ws| ws.registering.is_none());
+        if idle && self.listing.is_none() && !self.closed {
+            let soon = cx.now.mono.after(cx.timing().sync_bootstrap);
+            if cx.env.timers.at(&TimerKey::Sync).is_none_or(|at| at > soon) {
+                cx.arm_at(TimerKey::Sync, soon);
+            }
+        }
     }
 
     /// Takes the runtimes of a workspace as the server names them: survivors stay as they are, new ones are freed of an

@@ -1,12 +1,13 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
+use longshore_core::config::Config;
 use longshore_core::effect::{ApiCall, Effect, Fact};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, Event, RunEnd, RunEvent, RunOutcome, TaskStatus};
 use longshore_core::id::{EnvRoot, Generation, OpId};
 use longshore_core::observe::{Rules, Step};
 use longshore_core::rng::Seed;
-use longshore_core::script::{Runner, Seeded, World, effect_label};
+use longshore_core::script::{Input, Runner, Seeded, World, effect_label, shrink};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an observer is shown instead of the truth. Returns whether it was changed.
@@ -299,6 +300,36 @@ fn corner(effect: &Effect) -> Vec<String> {
         corners.push(format!("reported {}", words.get(2).copied().unwrap_or_default()));
     }
     corners
+}
+
+#[test]
+fn a_failing_script_is_made_small() {
+    // Stands for a bug: a second task in a row is reported as complete.
+    let fails = |cfg: &Config, seed: u64, script: &[Input]| {
+        let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("settings are in bounds");
+        let mut reported = 0;
+        for input in script {
+            let effects = runner.feed(input.now, input.event.clone());
+            reported += effects.iter().filter(|e| effect_label(e).starts_with("complete")).count();
+        }
+        reported > 1
+    };
+    let mut tried = 0;
+    for seed in 0..40 {
+        let mut choose = Seeded::new(seed);
+        let cfg = World::config(&mut choose);
+        let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("settings are in bounds");
+        runner.play(&mut choose, 400);
+        let script = runner.into_script();
+        if !fails(&cfg, seed, &script) {
+            continue;
+        }
+        tried += 1;
+        let small = shrink(&cfg, Seed(seed), &script, &mut |script| fails(&cfg, seed, script));
+        assert!(fails(&cfg, seed, &small), "it still fails");
+        assert!(small.len() <= 32, "{} lines of {}", small.len(), script.len());
+    }
+    assert!(tried > 3);
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Beats that hints ask for are at least this far apart.
+const HINT_GAP: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 struct Runtime {
     provider: Provider,
@@ -19,6 +22,8 @@ struct Runtime {
     /// When it entered the set, or beat last.
     beat: Instant,
     beating: Option<OpId>,
+    /// When it beat over HTTP, and the time before.
+    http: [Option<Instant>; 2],
     first: bool,
 }
 
@@ -134,6 +139,10 @@ impl FleetBook {
             Effect::Api { op, call: ApiCall::Beat { runtime }, .. } => {
                 let r = self.runtimes.get_mut(runtime);
                 let fits = r.is_some_and(|r| {
+                    // One on the grid and one for a hint.
+                    let floor = r.http[1].is_none_or(|before| at.now.since(before) >= HINT_GAP);
+                    found.require(floor, "INV-58", || format!("{runtime} beats three times in a second"));
+                    r.http = [Some(at.now), r.http[0]];
                     r.beat = at.now;
                     r.first = false;
                     r.beating.replace(*op).is_none()
@@ -164,6 +173,7 @@ impl FleetBook {
                     recovering: None,
                     beat: at.now,
                     beating: None,
+                    http: [None; 2],
                     first: true,
                 };
                 self.runtimes.insert(runtime.clone(), added).is_none() && set > self.set

@@ -4,7 +4,7 @@ use crate::rig::{
     RUNTIME_GONE, Rig, SERVER_ERROR, UNAUTHORIZED, ended, ms, offer, registered, secs, with, workspaces,
 };
 use longshore_core::config::ClaimMode::{Batch, PerRuntime};
-use longshore_core::error::ApiError;
+use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{ApiReply, RunEnd, WsEvent};
 use longshore_core::id::RuntimeId;
 
@@ -248,6 +248,38 @@ fn i17_an_old_connection_changes_nothing() {
     d.feed(longshore_core::event::Event::Ws { conn, ws: WsEvent::Down });
     assert!(d.view().is_linked());
     d.assert_saw("is stray");
+}
+
+#[test]
+fn inv_58_hints_bring_one_beat_a_second() {
+    let mut d = Rig::serving(with(4, Batch), &["r-a:claude"]);
+    let hint = WsEvent::PendingWork { runtime: RuntimeId::new("r-a") };
+    let start = d.now();
+    for _ in 0..50 {
+        d.ws(hint.clone());
+        d.beats("r-a");
+        d.pass(ms(20));
+    }
+    d.live(secs(2));
+    let times: Vec<_> = d.times("beat r-a").iter().map(|at| at.since(start).as_millis()).collect();
+    assert_eq!(times, [0, 1000], "the first at once, the rest as one that waits");
+    d.live(secs(30));
+    assert!(d.count("ws-beat r-a") >= 2, "the grid goes on");
+}
+
+#[test]
+fn a_daemon_without_runtimes_looks_for_some_soon() {
+    let gone = ApiError::Refused { status: 404, kind: Refusal::WorkspaceGone };
+    for answer in [Err(gone), Ok(registered(&[]))] {
+        let mut d = Rig::new(with(4, Batch));
+        d.ok("renew");
+        d.api("workspaces", Ok(workspaces(&["ws-1"])));
+        d.api("register ws-1", answer);
+        d.clear();
+        d.pass(secs(36));
+        d.api("workspaces", Ok(workspaces(&["ws-1"])));
+        assert!(d.is_open("register ws-1"));
+    }
 }
 
 #[test]
