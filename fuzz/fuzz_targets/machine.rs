@@ -16,11 +16,14 @@ use longshore_core::{
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut effects = Effects::new();
-    let mut daemon = Daemon::new(Config::default(), Seed(1), Now::default(), &mut effects).expect("within bounds");
+    let mut daemon =
+        Daemon::new(Config::default(), Seed(1), Now::default(), &mut effects).expect("within bounds");
     let mut ms = 0_u64;
     for line in text.lines() {
         let Some((wait, event)) = line.split_once(' ') else { continue };
-        let (Ok(wait), Ok(event)) = (wait.parse::<u32>(), serde_json::from_str::<Event>(event)) else { continue };
+        let (Ok(wait), Ok(event)) = (wait.parse::<u32>(), serde_json::from_str::<Event>(event)) else {
+            continue;
+        };
         ms += u64::from(wait);
         let now = Now::new(Instant::from_millis(ms), UnixMillis(0));
         effects.clear();
@@ -28,7 +31,8 @@ fuzz_target!(|data: &[u8]| {
         daemon.self_check().expect("every token is where it belongs");
     }
 
-    let mut twin = Daemon::restore(&daemon.checkpoint().expect("plain data")).expect("it reads what it wrote");
+    let mut twin =
+        Daemon::restore(&daemon.checkpoint().expect("plain data")).expect("it reads what it wrote");
     assert_eq!(daemon.digest(), twin.digest());
     let now = Now::new(Instant::from_millis(ms + 60_000), UnixMillis(0));
     let mut others = Effects::new();
