@@ -10,7 +10,7 @@ mod report;
 
 use crate::cli::{self, Exit};
 use crate::config::{Env, Settings};
-use crate::driver::Recorder;
+use crate::driver::Record;
 use crate::local::embedded::{Embedded, EmbeddedError, PROVIDER, Wanted};
 use crate::local::interrupts::Interrupts;
 use crate::local::place::Place;
@@ -35,6 +35,8 @@ const LIMIT: Duration = Duration::from_secs(45);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Between two movements of the spinners.
 const FRAME: Duration = Duration::from_millis(90);
+/// The file in the demo's directory that its trace is written to.
+const TRACE: &str = "trace.jsonl";
 /// Variables of the user that the demo's daemon and agents see.
 const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER"];
 
@@ -50,9 +52,6 @@ pub enum DemoError {
         /// Why not.
         source: io::Error,
     },
-    /// Nothing records.
-    #[error("this version records no traces yet: leave out --record")]
-    NoRecorder,
 }
 
 /// Shows the run. Returns 0 only if each task ended as it should.
@@ -81,17 +80,17 @@ async fn show(
     let begun = Instant::now();
     let env = environment(env, place)?;
     let mut settings = Settings::load(&demo.flags, &env, place.dir())?;
+    place.settle(&mut settings);
     settings.agent_temp_base = Some(place.folder("tmp")?);
     // A small temporary file system is enough for six short tasks.
     settings.min_free_space = None;
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
-    let record = demo.record.as_ref().map(|file| cwd.join(file));
-    let recorders = recorders(place.dir(), record.as_deref());
-    if record.is_some() && recorders.is_empty() {
-        return Err(DemoError::NoRecorder.into());
-    }
-    let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), recorders, redactor };
+    let own = place.dir().join(TRACE);
+    let traces: Vec<PathBuf> =
+        std::iter::once(own).chain(demo.record.as_ref().map(|file| cwd.join(file))).collect();
+    let records = traces.iter().cloned().map(Record::Whole).collect();
+    let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), records, redactor };
     let mut embedded = Embedded::start(wanted).await?;
     let scenarios = demo_tasks();
     tell("Six tasks for a control plane, a daemon and an agent of longshore's own:");
@@ -105,9 +104,7 @@ async fn show(
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
     server.stop().await;
-    let trace = record.unwrap_or_else(|| place.dir().join(TRACE));
-    let trace = trace.exists().then_some(trace);
-    let text = report::text(&rows, place, trace.as_deref());
+    let text = report::text(&rows, place, &traces);
     // Nobody reads it: then the exit code says it all.
     let _ = io::stdout().write_all(text.as_bytes());
     match report::complaint(&rows, played.cut) {
@@ -117,15 +114,6 @@ async fn show(
             Ok(Exit::Failed)
         }
     }
-}
-
-/// The file in the demo's directory that its own trace is written to.
-const TRACE: &str = "trace.jsonl";
-
-/// What sees each step of the demo's core: the demo's own trace in `dir`, and the one that the user wants at `record`.
-fn recorders(dir: &Path, record: Option<&Path>) -> Vec<Box<dyn Recorder>> {
-    let _ = (dir.join(TRACE), record);
-    Vec::new()
 }
 
 /// An environment of its own: an empty home, and the double as the only agent CLI.

@@ -3,7 +3,7 @@
 use super::interrupts::Interrupts;
 use super::place::Place;
 use crate::config::{Env, Settings};
-use crate::driver::Recorder;
+use crate::driver::Record;
 use crate::log::{Redactor, Registration};
 use crate::plane::{Config, Refusal, Server, StartError};
 use crate::service::{ServeError, Service, Start};
@@ -77,23 +77,23 @@ pub(crate) struct Daemon {
 
 /// What a pair is started with.
 pub(crate) struct Wanted<'a> {
+    /// Settled in the place already, see [`Place::settle`].
     pub(crate) settings: Settings,
     pub(crate) place: &'a Place,
     /// What the agents inherit.
     pub(crate) env: &'a Env,
     /// Id and name of the only workspace.
     pub(crate) workspace: (&'a str, &'a str),
-    pub(crate) recorders: Vec<Box<dyn Recorder>>,
+    pub(crate) records: Vec<Record>,
     pub(crate) redactor: Redactor,
 }
 
 impl Embedded {
     /// Starts both; the daemon looks for its agent CLI and registers while this returns.
     pub(crate) async fn start(wanted: Wanted<'_>) -> Result<Self, EmbeddedError> {
-        let Wanted { mut settings, place, env, workspace: (id, name), recorders, redactor } = wanted;
+        let Wanted { mut settings, place, env, workspace: (id, name), records, redactor } = wanted;
         let workspaces = vec![(id.to_owned(), name.to_owned())];
         let server = Server::start(Config { workspaces, ..Config::default() }).await?;
-        place.settle(&mut settings);
         settings.server_url = server.url();
         settings.token = server.token().clone();
         // Any free port, so that several can run at the same time.
@@ -104,7 +104,7 @@ impl Embedded {
             settings,
             env: env.clone(),
             cwd: place.dir().to_owned(),
-            recorders,
+            records,
             redactor,
             only: Some(PROVIDER),
         };
