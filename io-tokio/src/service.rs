@@ -173,6 +173,7 @@ impl Service {
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
         let found = search.look().await;
         let outcome = if found.agents.is_empty() {
+            driver.host().launcher.close().await;
             Err(ServeError::NoAgents(why_none(&found)))
         } else {
             log_found(&found);

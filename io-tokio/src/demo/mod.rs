@@ -100,6 +100,9 @@ async fn show(
         () = interrupts.next() => played.cut = Some("it was interrupted"),
         done = play(&mut embedded, &scenarios, begun + LIMIT, &mut played) => done?,
     }
+    if let Some(why) = played.cut {
+        tell(&format!("{why}; the daemon ends its runs and reports them (Ctrl-C hurries it)"));
+    }
     let Embedded { server, daemon } = embedded;
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
@@ -175,7 +178,6 @@ async fn play(
         }
     }
     progress.show(server.with_plane(|plane, _| look(plane)));
-    progress.close();
     Ok(())
 }
 
@@ -198,7 +200,8 @@ fn rows(scenarios: &[Scenario], played: &Played, server: &Server, ended: &ExitRe
         let reports = format!("/api/daemon/tasks/{}/", staged.task);
         let tries = server.requests_where(|request| {
             let call = request.path.strip_prefix(&reports);
-            request.method == "POST" && call.is_some_and(|call| matches!(call, "complete" | "fail" | "cancel-ack"))
+            request.method == "POST"
+                && call.is_some_and(|call| matches!(call, "complete" | "fail" | "cancel-ack"))
         });
         let abandoned = ended.abandoned.contains(&staged.task);
         let messages = server.transcript(&staged.task).len();

@@ -116,15 +116,6 @@ impl Progress {
         self.bars.iter().flatten().filter(|bar| !bar.is_finished()).for_each(ProgressBar::tick);
     }
 
-    /// Leaves the lines as they are.
-    pub(super) fn close(&self) {
-        if let Some(bars) = &self.bars {
-            bars.iter().for_each(ProgressBar::abandon);
-            // The cursor stands at the end of the last of them.
-            tell("");
-        }
-    }
-
     fn line(&self, n: usize, glance: &Glance) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let mut line = format!("{at:6.2}s  {:<10} {}", self.names[n], glance.state.as_str());
@@ -132,6 +123,17 @@ impl Progress {
             let _ = write!(line, ": {}", glance.words);
         }
         line
+    }
+}
+
+impl Drop for Progress {
+    /// Leaves the lines as they are.
+    fn drop(&mut self) {
+        if let Some(bars) = &self.bars {
+            bars.iter().for_each(ProgressBar::abandon);
+            // The cursor stands at the end of the last of them.
+            tell("");
+        }
     }
 }
 

@@ -112,7 +112,7 @@ fn trouble(
 
 /// All that there is to say on standard output.
 pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf]) -> String {
-    let mut text = format!("\n{}\n\nWork directories\n", table(rows));
+    let mut text = format!("\n{}\n\nWork directories\n", table(rows).trim_fmt());
     for row in rows {
         if let Some(dir) = &row.work_dir {
             let _ = writeln!(text, "  {:<10} {}", row.name, dir.display());
@@ -150,8 +150,9 @@ fn table(rows: &[Row]) -> Table {
             took,
         ]);
     }
-    for column in 3..6 {
-        if let Some(column) = table.column_mut(column) {
+    for (n, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if n >= 3 {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }

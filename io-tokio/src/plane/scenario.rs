@@ -110,12 +110,7 @@ pub fn demo_tasks() -> Vec<Scenario> {
     };
     vec![
         Scenario::new("quick", "Answer at once", vec![Step::Result("Four.".into())], "Four."),
-        Scenario::new(
-            "chatty",
-            "Think aloud for a while",
-            chatter(),
-            "Read everything; nothing is missing.",
-        ),
+        Scenario::new("chatty", "Think aloud for a while", chatter(), "Read everything; nothing is missing."),
         Scenario::new(
             "tools",
             "Run the tests and mend one",
