@@ -20,8 +20,9 @@ pub enum ClaimMode {
     PerRuntime,
 }
 
-/// What the core is created with.
+/// What the core is created with. A setting that a recorded history does not have is at its default.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// Tasks that may run at once, 1 to 1 000.
     pub slots: u16,
@@ -35,6 +36,7 @@ pub struct Config {
 
 /// Every delay, period and deadline of the core.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Timing {
     /// Between two claims that brought nothing. 30 s.
     pub poll: Duration,

@@ -171,14 +171,23 @@ impl Service {
             }
         });
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
-        let found = search.look().await;
-        let outcome = if found.agents.is_empty() {
-            driver.host().launcher.close().await;
-            Err(ServeError::NoAgents(why_none(&found)))
-        } else {
+        let host = driver.host().clone();
+        let launcher = host.launcher.clone();
+        let look = async move {
+            let found = search.look().await;
+            if found.agents.is_empty() {
+                return ServeError::NoAgents(why_none(&found));
+            }
             log_found(&found);
-            driver.found(found);
-            Ok(driver.run().await)
+            host.set_found(found);
+            std::future::pending().await
+        };
+        let outcome = tokio::select! {
+            error = look => {
+                launcher.close().await;
+                Err(error)
+            }
+            report = driver.run() => Ok(report),
         };
         wishes.abort();
         serving.abort();

@@ -1,1 +1,21 @@
-//! Black-box scenarios over the real binary and the real adapter live in `tests/`.
+//! The test bed of the black-box scenarios in `tests/`: a private home for a daemon, scripted agents in it, and the daemon itself, as
+//! the real binary or as the real adapter inside of the test.
+//!
+//! Whoever waits, waits for an event: of the control plane, of a process, of a pipe. Everything that a daemon starts
+//! carries its private home in its environment, so that nothing but it is ended with the home.
+
+mod agents;
+mod daemon;
+mod driver;
+mod gate;
+mod home;
+mod port;
+mod processes;
+
+pub use agents::{CLAUDE_SESSION_LOST, Invocation};
+pub use daemon::{DaemonUnderTest, Ended};
+pub use driver::{DriverUnderTest, Finished};
+pub use gate::Gate;
+pub use home::Home;
+pub use port::ReservedPort;
+pub use processes::{carrying, is_alive, wait_for_end};

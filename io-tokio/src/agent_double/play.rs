@@ -135,7 +135,7 @@ impl<W: Write, E: Write> Player<W, E> {
             Step::RawHex(digits) => self.out.write_all(&from_hex(&digits)?)?,
             Step::Flood { lines, bytes } => {
                 for n in 1..=lines {
-                    self.say(&format!("{n:0bytes$}"))?;
+                    self.say(&numbered(n, bytes))?;
                 }
             }
             Step::Write { path, text } => std::fs::write(path, text)?,
@@ -208,6 +208,14 @@ impl<W: Write, E: Write> Player<W, E> {
     fn until_eof(&self) {
         while self.input.recv().is_ok() {}
     }
+}
+
+/// A number with zeros before it. A width of the formatter ends at 65 535.
+fn numbered(n: u64, bytes: usize) -> String {
+    let digits = n.to_string();
+    let mut text = "0".repeat(bytes.saturating_sub(digits.len()));
+    text.push_str(&digits);
+    text
 }
 
 fn spawn_holder(ms: u64, own_session: bool, pid_file: Option<&str>) -> io::Result<()> {
@@ -293,6 +301,13 @@ mod tests {
         assert!(lines[..500].iter().all(|line| {
             line["message"]["content"][0]["text"].as_str().is_some_and(|text| text.len() == 40)
         }));
+    }
+
+    #[test]
+    fn a_flood_of_one_can_be_longer_than_any_width_of_a_formatter() {
+        let (lines, _) = played(Some(&[Step::NoInit, Step::Flood { lines: 1, bytes: 70_000 }]), "");
+        let text = lines[0]["message"]["content"][0]["text"].as_str().expect("a text");
+        assert!(text.len() == 70_000 && text.ends_with("01"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use longshore_core::event::{ApiReply, ClaimKey, Registered, TaskStatus};
 use longshore_core::id::{Provider, WorkspaceId, is_safe_component};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, CallError>;
@@ -27,7 +28,9 @@ pub(super) async fn perform(
     call: &ApiCall,
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
-    match ask(host, call, limit).await {
+    let result = ask(host, call, limit).await;
+    note_reach(host, &result);
+    match result {
         Ok(reply) => Ok(reply),
         Err(error) => {
             tracing::debug!(call = name(call), %error, "a request to the server had no success");
@@ -37,6 +40,26 @@ pub(super) async fn perform(
                 entry.ending().refusal = Some(error.to_string());
             }
             Err(for_core(&error))
+        }
+    }
+}
+
+/// One line when the server stops answering, and one when it does again: not one for each request.
+fn note_reach(host: &Host, result: &Result<ApiReply>) {
+    let reached = match result {
+        Ok(_) | Err(CallError::Rejected(_) | CallError::Throttled { .. }) => true,
+        // A request that the core itself ended says nothing.
+        Err(CallError::Unknown { .. }) => return,
+        Err(CallError::NotSent { .. } | CallError::ServerError { .. } | CallError::Undecodable { .. }) => {
+            false
+        }
+    };
+    if host.reached.swap(reached, Ordering::Relaxed) != reached {
+        match result {
+            Err(error) if !reached => {
+                tracing::warn!(%error, "the server does not answer as it should; it is asked again and again")
+            }
+            _ => tracing::info!("the server answers again"),
         }
     }
 }

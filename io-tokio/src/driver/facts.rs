@@ -20,12 +20,12 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             tracing::warn!(%task, reason = reason.as_str(), "task failed back without a run");
         }
         Fact::Unusable { count } => {
-            tracing::error!(count, "claimed tasks cannot be named to the server; they time out there")
+            tracing::error!(count, "claimed tasks cannot be named to the server; they time out there");
         }
         Fact::Phase { claim, phase } => tracing::debug!(task = task(claim), ?phase, "task moved on"),
         Fact::Ending { claim, why } => match why {
             EndReason::Server => {
-                tracing::info!(task = task(claim), "the server has ended the task; its run is ended")
+                tracing::info!(task = task(claim), "the server has ended the task; its run is ended");
             }
             EndReason::PrepareTimeout => tracing::warn!(task = task(claim), "preparation took too long"),
             _ => tracing::info!(task = task(claim), "the daemon stops; the run is ended"),
@@ -56,7 +56,7 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             );
         }
         Fact::UsageLost { claim } => {
-            tracing::error!(task = task(claim), "the task's token counts could not be reported")
+            tracing::error!(task = task(claim), "the task's token counts could not be reported");
         }
         Fact::Released { claim, slot } => {
             tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");

@@ -14,6 +14,7 @@ use longshore_core::id::{Generation, Provider, RuntimeId, WorkspaceId};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,8 @@ pub struct Host {
     pub(super) set: Mutex<RuntimeSet>,
     pub(super) listed: Mutex<Listed>,
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
+    /// Whether the server answered the last request that it could answer.
+    pub(super) reached: AtomicBool,
 }
 
 /// The workspace list as it was last seen.
@@ -120,6 +123,12 @@ impl Host {
     /// The provider of a runtime that is ours.
     pub(super) fn provider_of(&self, runtime: &RuntimeId) -> Option<Provider> {
         self.set().runtimes.get(runtime).map(|hosted| hosted.provider.clone())
+    }
+
+    /// Says which agent CLIs there are. Registrations wait for this; only the first discovery of a process counts.
+    pub fn set_found(&self, agents: Discovery) {
+        drop(self.agents.set(agents));
+        self.found.cancel();
     }
 
     /// What agent CLIs there are, as soon as that is known.

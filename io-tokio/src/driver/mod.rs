@@ -12,7 +12,6 @@ mod run;
 pub use host::{CAPABILITIES, Host};
 pub use record::Record;
 
-use crate::discover::Discovery;
 use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
 use crate::http::Limit;
 use crate::trace_sink::SinkError;
@@ -24,13 +23,14 @@ use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
     Effect, Effects, ExitReport, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
-use longshore_core::event::{ClaimKey, Event};
+use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
 use longshore_core::time::Instant;
 use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -42,6 +42,8 @@ const EVENTS: usize = 1024;
 const BURST: usize = 256;
 /// A request's own limit lies this far behind the core's.
 const BACKSTOP: Duration = Duration::from_secs(5);
+/// At the end, agents that were killed are waited for this long.
+const LAST_RUNS: Duration = Duration::from_secs(2);
 /// Deadline of a progress note.
 const PROGRESS: Duration = Duration::from_secs(30);
 
@@ -122,6 +124,7 @@ impl Driver {
             set: Mutex::new(RuntimeSet::default()),
             listed: Mutex::new(Listed::default()),
             registrations: Mutex::default(),
+            reached: AtomicBool::new(true),
         });
         let mut effects = Effects::new();
         let now = host.clock.now();
@@ -153,16 +156,6 @@ impl Driver {
         &self.host
     }
 
-    /// Says which agent CLIs there are. Registrations wait for this.
-    pub fn found(&self, agents: Discovery) {
-        self.health.send_modify(|snapshot| {
-            snapshot.agents = agents.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
-        });
-        // Only the first discovery of a process counts.
-        drop(self.host.agents.set(agents));
-        self.host.found.cancel();
-    }
-
     /// Drives the core until it wants the process to end.
     pub async fn run(mut self) -> ExitReport {
         while self.exit.is_none() {
@@ -172,7 +165,8 @@ impl Driver {
                 self.step(&event);
             }
         }
-        // What is on its way ends with the driver; runs go on only if the core left them.
+        self.end_runs().await;
+        // What is on its way ends with the driver.
         self.conn = None;
         for request in self.requests.values() {
             request.cancel();
@@ -182,6 +176,25 @@ impl Driver {
         facts::log_exit(&report);
         self.tapes.close("clean", &self.daemon);
         report
+    }
+
+    /// Kills what still runs: the core was hurried, or did not wait any longer.
+    async fn end_runs(&mut self) {
+        for run in self.runs.values() {
+            // A run that has just ended takes no more steps.
+            let _ = run.send(KillStep::Kill);
+        }
+        let ended = async {
+            while !self.runs.is_empty() {
+                let Some(event) = self.events.recv().await else { return };
+                if let Event::Run { op, run: RunEvent::Ended { .. } } = event {
+                    self.runs.remove(&op);
+                }
+            }
+        };
+        if tokio::time::timeout(LAST_RUNS, ended).await.is_err() {
+            tracing::error!(runs = self.runs.len(), "agents were killed, but their end was not seen");
+        }
     }
 
     /// Waits for the next event or deadline, and takes it.
@@ -210,9 +223,7 @@ impl Driver {
         }
         match event {
             Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
-            Event::Run { op, run: longshore_core::event::RunEvent::Ended { .. } } => {
-                drop(self.runs.remove(op))
-            }
+            Event::Run { op, run: RunEvent::Ended { .. } } => drop(self.runs.remove(op)),
             _ => {}
         }
         let now = self.host.clock.now();
@@ -318,10 +329,8 @@ impl Driver {
                     live.beat(runtime);
                 }
             }
-            WsCmd::Close => {
-                if self.conn.as_ref().is_some_and(|live| live.generation == conn) {
-                    self.conn = None;
-                }
+            WsCmd::Close if self.conn.as_ref().is_some_and(|live| live.generation == conn) => {
+                self.conn = None;
             }
             _ => {}
         }
@@ -362,6 +371,12 @@ impl Driver {
         self.health.send_if_modified(|snapshot| {
             let mut next = snapshot.clone();
             (next.state, next.active_task_count, next.running_task_count) = (state, active, running);
+            if let Some(found) = self.host.agents.get() {
+                next.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
+                let skipped =
+                    found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
+                next.skipped_agents = skipped.collect();
+            }
             next.workspaces = workspaces;
             let changed = next != *snapshot;
             *snapshot = next;

@@ -321,7 +321,7 @@ impl Server {
         self.shared.lock().switches.rpc = on;
     }
 
-    /// Pushes a hint, whatever the plane thinks.
+    /// Pushes a hint, whatever the plane thinks. One for the runtime with the empty id goes to every control channel.
     pub fn push(&self, hint: &Hint) {
         self.shared.lock().links.push(hint);
     }

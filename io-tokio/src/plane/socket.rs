@@ -69,7 +69,10 @@ impl Links {
         };
         self.open.retain(|_, link| {
             let concerned = match hint {
-                Hint::TaskAvailable { runtime, .. } => link.runtimes.contains(runtime),
+                // A hint that names no runtime is for whoever listens.
+                Hint::TaskAvailable { runtime, .. } => {
+                    runtime.as_str().is_empty() || link.runtimes.contains(runtime)
+                }
                 Hint::WorkspacesChanged => true,
             };
             !concerned || link.out.try_send(frame.clone()).is_ok()

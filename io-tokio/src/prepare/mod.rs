@@ -1,7 +1,7 @@
 //! A task's private work directory: claimed, prepared, kept for the next turn, sealed; and the agent's environment.
 //!
 //! The order is: [`Claim::take`] in the daemon; [`reuse::decide`] where the task offers an earlier directory;
-//! [`Job::for_task`], whose bytes go to the helper process, which runs [`helper`]; [`read_reply`] and
+//! [`Job::for_task`], whose bytes go to the helper process, which runs [`helper()`]; [`read_reply`] and
 //! [`Prepared::verify`]; [`reuse::resume`]; [`environment::build`]; and at the end [`seal::unwind`],
 //! [`seal::write_meta`] and [`Claim::release`]. All of it blocks: it is for blocking threads and the helper process,
 //! and what can hang for ever (provider homes on dead network mounts, FIFOs) is touched in the helper alone.

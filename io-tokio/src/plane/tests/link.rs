@@ -187,3 +187,14 @@ async fn links_are_pinged_and_a_silent_one_is_given_up() {
     drop(link);
     server.wait_for_links(0, SOON).await.expect("unlisted");
 }
+
+#[tokio::test]
+async fn a_hint_for_no_runtime_in_particular_goes_to_every_link() {
+    let (server, _, runtime, _) = queued().await;
+    let mut link = Link::open(&server, runtime.as_str()).await.expect("a link");
+    server.wait_for_links(1, SOON).await.expect("open");
+    server.push(&Hint::TaskAvailable { runtime: RuntimeId::new("other"), task: None });
+    server.push(&Hint::TaskAvailable { runtime: RuntimeId::new(""), task: None });
+    let (kind, payload) = link.next().await;
+    assert_eq!((kind.as_str(), payload["runtime_id"].as_str()), ("daemon:task_available", Some("")));
+}

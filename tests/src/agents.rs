@@ -1,0 +1,68 @@
+//! The agent programs that a private home has.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A session that the `claude` of a private home refuses to resume, as one that it does not know.
+pub const CLAUDE_SESSION_LOST: &str = "lost-session";
+
+/// One start of an agent for a task; starts that only ask for the version are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The task's id.
+    pub task: String,
+    /// The arguments, with blanks between them.
+    pub arguments: String,
+}
+
+/// The folder with the programs, and the list of their starts.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    dir: PathBuf,
+    starts: PathBuf,
+}
+
+impl Agents {
+    /// Makes the folder, with a `claude` that is the agent double of `executable`.
+    pub(crate) fn new(dir: PathBuf, executable: &Path) -> Self {
+        fs::create_dir(&dir).expect("a folder");
+        let agents = Self { starts: dir.join("starts"), dir };
+        let double = format!(
+            r#"case "$*" in
+*--version*) ;;
+*) printf '%s %s\n' "$MULTICA_TASK_ID" "$*" >> '{starts}' ;;
+esac
+case "$*" in
+*'--resume {CLAUDE_SESSION_LOST}'*) echo 'No conversation found with session ID: {CLAUDE_SESSION_LOST}' >&2; exit 1 ;;
+esac
+exec '{executable}' agent-double "$@"
+"#,
+            starts = agents.starts.display(),
+            executable = executable.display(),
+        );
+        agents.add("claude", &double);
+        agents
+    }
+
+    /// Adds a program: a shell script.
+    pub(crate) fn add(&self, name: &str, script: &str) {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+    }
+
+    /// Where a program is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The starts so far, oldest first.
+    pub(crate) fn starts(&self) -> Vec<Invocation> {
+        let text = fs::read_to_string(&self.starts).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(task, arguments)| Invocation { task: task.into(), arguments: arguments.into() })
+            .collect()
+    }
+}

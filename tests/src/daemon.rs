@@ -1,0 +1,92 @@
+//! The binary under test as a daemon in the foreground.
+
+use crate::home::Home;
+use crate::processes::{signal, wait_for_end};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The most time that the end of a daemon is waited for; one that is told to end gives its tasks 30 s.
+const END: Duration = Duration::from_secs(45);
+
+/// A running daemon. Dropped, it is killed.
+#[derive(Debug)]
+pub struct DaemonUnderTest {
+    id: i32,
+    child: Mutex<Child>,
+    log: PathBuf,
+}
+
+/// How a daemon ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit.
+    pub status: ExitStatus,
+    /// All that it wrote to standard output and standard error.
+    pub log: String,
+}
+
+impl DaemonUnderTest {
+    pub(crate) fn start(home: &Home) -> Self {
+        let log = home.dir().join("daemon.log");
+        let out = File::options().create(true).append(true).open(&log).expect("a log file");
+        let err = out.try_clone().expect("a second handle");
+        let child = Command::new(home.executable())
+            .args(["daemon", "start", "--foreground"])
+            .args(home.flags())
+            .current_dir(home.dir())
+            .env_clear()
+            .envs(home.environment())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .expect("the binary under test starts");
+        let id = i32::try_from(child.id()).expect("process ids are small");
+        Self { id, child: Mutex::new(child), log }
+    }
+
+    /// Its process id.
+    pub const fn id(&self) -> i32 {
+        self.id
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it wrote so far.
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        signal(self.id(), Signal::TERM);
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) -> Ended {
+        assert!(wait_for_end(self.id(), END).await, "the daemon did not end within {END:?}:\n{}", self.log());
+        let status = self.child().wait().expect("a child that has ended");
+        Ended { status, log: self.log() }
+    }
+
+    /// Ends it with SIGTERM, and waits until it has ended.
+    pub async fn stop(&self) -> Ended {
+        self.terminate();
+        self.ended().await
+    }
+}
+
+impl Drop for DaemonUnderTest {
+    fn drop(&mut self) {
+        // One that has ended and was waited for takes neither.
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

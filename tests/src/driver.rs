@@ -1,0 +1,114 @@
+//! The adapter inside of the test, for what the binary cannot be told: delays and deadlines of the core.
+
+use crate::home::Home;
+use longshore_core::config::Config;
+use longshore_core::effect::ExitReport;
+use longshore_core::event::Event;
+use longshore_core::rng::Seed;
+use longshore_io_tokio::clock::Clock;
+use longshore_io_tokio::config::{Env, Flags, Settings};
+use longshore_io_tokio::discover::{AGENT_CLIS, LoginShell, Search};
+use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts};
+use longshore_io_tokio::health::HealthSnapshot;
+use longshore_io_tokio::http::{Client, ClientConfig};
+use longshore_io_tokio::identity::Identity;
+use longshore_io_tokio::log::Redactor;
+use longshore_io_tokio::prepare;
+use longshore_io_tokio::service::state_dir;
+use longshore_io_tokio::supervise::Launcher;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// The most time that the end of a driver is waited for.
+const END: Duration = Duration::from_secs(45);
+
+/// A running driver. Dropped, it stops where it is, and its runs are ended with the home.
+#[derive(Debug)]
+pub struct DriverUnderTest {
+    events: mpsc::Sender<Event>,
+    running: Mutex<Option<JoinHandle<ExitReport>>>,
+    _health: watch::Receiver<HealthSnapshot>,
+}
+
+/// The last words of the core.
+pub type Finished = ExitReport;
+
+impl DriverUnderTest {
+    pub(crate) async fn start(home: &Home, tune: impl FnOnce(&mut Config)) -> Self {
+        let env =
+            Env::from_pairs(home.environment().iter().map(|(name, value)| (name.clone(), value.clone())));
+        let settings = Settings::load(&Flags::default(), &env, home.dir()).expect("settings");
+        let identity = Identity::find(&settings, "test-machine").expect("an identity");
+        let client = Client::new(&ClientConfig {
+            base_url: settings.server_url.clone(),
+            token: settings.token.clone(),
+            version: identity.cli_version.clone(),
+            capabilities: CAPABILITIES.iter().map(|&name| name.to_owned()).collect(),
+            os: std::env::consts::OS.to_owned(),
+        })
+        .expect("a client");
+        prepare::ensure_root_marker(&settings.workspaces_root).expect("a workspaces root");
+        let mut config = Config { slots: settings.max_concurrent_tasks, ..Config::default() };
+        config.timers.poll = settings.poll_interval;
+        config.timers.prepare = settings.prepare_timeout;
+        tune(&mut config);
+        let clis: Vec<_> = AGENT_CLIS.iter().collect();
+        let found = Search {
+            clis: &clis,
+            settings: &settings.agents,
+            env: &env,
+            home: &settings.dirs.home,
+            cwd: home.dir(),
+            login_shell: LoginShell::Never,
+        }
+        .run()
+        .await;
+        let parts = Parts {
+            client,
+            launcher: Launcher::with_executable(home.executable(), state_dir(&settings).join("runs"), 1),
+            identity,
+            env: env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            health_port: settings.health_port,
+            cli_dir: None,
+            redactor: Redactor::default(),
+            clock: Arc::new(Clock::start()),
+            settings,
+        };
+        let (health, watched) = watch::channel(HealthSnapshot::default());
+        let driver = Driver::new(parts, config, Seed(1), &[], health).expect("a core");
+        driver.host().set_found(found);
+        Self {
+            events: driver.events(),
+            running: Mutex::new(Some(tokio::spawn(driver.run()))),
+            _health: watched,
+        }
+    }
+
+    /// Asks for the end; the second time it hurries.
+    pub async fn ask_to_stop(&self) {
+        // A driver that has ended needs no asking.
+        let _ = self.events.send(Event::Stop).await;
+    }
+
+    fn running(&self) -> Option<JoinHandle<ExitReport>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Asks for the end and waits for it. To be called once.
+    pub async fn stop(&self) -> Finished {
+        self.ask_to_stop().await;
+        let running = self.running().expect("it was not stopped before");
+        let ended = tokio::time::timeout(END, running).await;
+        ended.expect("the driver ends in time").expect("it does not panic")
+    }
+}
+
+impl Drop for DriverUnderTest {
+    fn drop(&mut self) {
+        if let Some(running) = self.running() {
+            running.abort();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A private place for one daemon: its home directory, config, workspaces root, agents and environment.
+
+use crate::agents::{Agents, Invocation};
+use crate::daemon::DaemonUnderTest;
+use crate::driver::DriverUnderTest;
+use crate::port::ReservedPort;
+use crate::processes::{carrying, kill_carrying};
+use longshore_core::config::Config;
+use longshore_core::id::{TaskId, WorkspaceId};
+use longshore_io_tokio::plane::Server;
+use longshore_io_tokio::prepare::{path_of, predicted_root};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The place. Dropped, it ends every process that carries it in its environment, and is removed.
+#[derive(Debug)]
+pub struct Home {
+    dir: TempDir,
+    executable: PathBuf,
+    agents: Agents,
+    env: BTreeMap<String, String>,
+    config: Map<String, Value>,
+    flags: Vec<String>,
+    port: ReservedPort,
+}
+
+impl Home {
+    /// A place for a daemon of `server`. `executable` is the binary under test. There is a `claude`, which is the agent
+    /// double.
+    pub fn new(executable: impl Into<PathBuf>, server: &Server) -> Self {
+        let executable = executable.into();
+        let dir = tempfile::Builder::new().prefix("ls-").tempdir_in("/tmp").expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        for name in ["home/.multica", "ws", "t"] {
+            fs::create_dir_all(at(name)).expect("a directory");
+        }
+        let agents = Agents::new(at("bin"), &executable);
+        let port = ReservedPort::new();
+        let text = |path: PathBuf| path.display().to_string();
+        let env = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("HOME", text(at("home"))),
+            // The double obeys nobody but its script: it needs no other sandbox to be started by root.
+            ("IS_SANDBOX", "1".to_owned()),
+            ("MULTICA_SERVER_URL", server.url()),
+            ("MULTICA_WORKSPACES_ROOT", text(at("ws"))),
+            ("MULTICA_AGENT_TEMP_BASE", text(at("t"))),
+            ("MULTICA_CLAUDE_PATH", text(agents.path("claude"))),
+            ("MULTICA_DAEMON_HEALTH_PORT", port.port().to_string()),
+            ("MULTICA_DAEMON_POLL_INTERVAL", "100ms".to_owned()),
+        ];
+        let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let config = json!({ "token": server.token().expose() });
+        let Value::Object(config) = config else { unreachable!("it is an object") };
+        Self { dir, executable, agents, env, config, flags: Vec::new(), port }
+    }
+
+    /// With one more variable in the daemon's environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Without a variable in the daemon's environment.
+    #[must_use]
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.env.remove(name);
+        self
+    }
+
+    /// With a key in the config file; null takes it out.
+    #[must_use]
+    pub fn config(mut self, key: &str, value: Value) -> Self {
+        match value {
+            Value::Null => drop(self.config.remove(key)),
+            value => drop(self.config.insert(key.into(), value)),
+        }
+        self
+    }
+
+    /// With one more argument of `daemon start`.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.into());
+        self
+    }
+
+    /// With a `codex` that knows its version and nothing else, and a shared codex home, see [`codex_home`](Self::codex_home).
+    #[must_use]
+    pub fn with_codex(self) -> Self {
+        self.agents
+            .add("codex", "case \"$*\" in *--version*) echo 'codex-cli 0.144.1' ;; *) exit 3 ;; esac\n");
+        fs::create_dir(self.codex_home()).expect("a directory");
+        let (program, home) = (self.agents.path("codex"), self.codex_home());
+        self.env("MULTICA_CODEX_PATH", program.display().to_string())
+            .env("CODEX_HOME", home.display().to_string())
+    }
+
+    /// Starts the binary.
+    pub fn start(&self) -> DaemonUnderTest {
+        self.write_config();
+        DaemonUnderTest::start(self)
+    }
+
+    /// Starts the adapter inside of this process, with what `tune` makes of the core's settings.
+    pub async fn drive(&self, tune: impl FnOnce(&mut Config)) -> DriverUnderTest {
+        self.write_config();
+        DriverUnderTest::start(self, tune).await
+    }
+
+    fn write_config(&self) {
+        let path = self.config_file();
+        fs::write(&path, Value::Object(self.config.clone()).to_string()).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("made private");
+    }
+
+    /// The directory with everything in it.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The daemon's home directory.
+    pub fn home_dir(&self) -> PathBuf {
+        self.dir().join("home")
+    }
+
+    /// The config file of the profile.
+    pub fn config_file(&self) -> PathBuf {
+        self.home_dir().join(".multica/config.json")
+    }
+
+    /// Where the daemon's own state is.
+    pub fn state_dir(&self) -> PathBuf {
+        self.home_dir().join(".multica/longshore")
+    }
+
+    /// The workspaces root.
+    pub fn workspaces_root(&self) -> PathBuf {
+        self.env["MULTICA_WORKSPACES_ROOT"].clone().into()
+    }
+
+    /// The folder that tasks' temp dirs are made in, unless the environment says otherwise.
+    pub fn temp_base(&self) -> PathBuf {
+        self.dir().join("t")
+    }
+
+    /// The codex home that is shared by all tasks.
+    pub fn codex_home(&self) -> PathBuf {
+        self.dir().join("codex-home")
+    }
+
+    /// The env root that a task of `workspace` gets if it uses no earlier one.
+    pub fn env_root(&self, workspace: &WorkspaceId, task: &TaskId) -> PathBuf {
+        let root = predicted_root(workspace.as_str(), task.as_str()).expect("safe ids");
+        path_of(&self.workspaces_root(), &root)
+    }
+
+    /// Where an agent's program is.
+    pub fn agent(&self, name: &str) -> PathBuf {
+        self.agents.path(name)
+    }
+
+    /// The starts of `claude` for tasks so far, oldest first.
+    pub fn agent_starts(&self) -> Vec<Invocation> {
+        self.agents.starts()
+    }
+
+    /// Every living process that carries this home: the daemon, what it started, and what that started.
+    pub fn processes(&self) -> Vec<i32> {
+        carrying(&self.home_entry())
+    }
+
+    /// The living processes of a task's agent and of what it started.
+    pub fn processes_of(&self, task: &TaskId) -> Vec<i32> {
+        let ours = self.processes();
+        carrying(&format!("MULTICA_TASK_ID={task}")).into_iter().filter(|id| ours.contains(id)).collect()
+    }
+
+    /// The port of the daemon's local HTTP server.
+    pub fn health_port(&self) -> u16 {
+        self.port.port()
+    }
+
+    pub(crate) fn executable(&self) -> &Path {
+        &self.executable
+    }
+
+    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    pub(crate) fn flags(&self) -> &[String] {
+        &self.flags
+    }
+
+    fn home_entry(&self) -> String {
+        format!("HOME={}", self.home_dir().display())
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        kill_carrying(&self.home_entry());
+    }
+}

@@ -1,0 +1,104 @@
+//! Claims that must not be run as they came.
+
+use crate::bed::{Bed, WITHIN};
+use longshore_core::id::TaskId;
+use longshore_io_tokio::plane::{Request, TaskSpec};
+use longshore_io_tokio::prepare::Claim;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every path below `dir`, without those that the daemon may make: its own state.
+fn everything(dir: &Path) -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+            all.insert(entry.path());
+        }
+    }
+    all.retain(|path| !path.components().any(|part| part.as_os_str() == ".multica"));
+    all
+}
+
+/// A task with these ids is failed with a text, and leaves nothing on the disk.
+async fn refused(spec: TaskSpec) -> longshore_io_tokio::plane::Task {
+    let bed = Bed::new().await;
+    let before = everything(bed.home.dir());
+    let task = bed.enqueue(TaskSpec { max_attempts: 1, ..spec });
+    let row = bed.failed(&task).await;
+    assert_eq!(everything(bed.home.dir()), before, "the disk was touched");
+    assert!(bed.calls(&task, "start").is_empty() && bed.home.agent_starts().is_empty());
+    assert!(row.error.as_deref().is_some_and(|error| error.len() > 10), "{:?}", row.error);
+    let next = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&next).await;
+    row
+}
+
+#[tokio::test]
+async fn a_workspace_id_that_leads_elsewhere_never_reaches_the_disk() {
+    for id in ["../../escape", "..", "", "a/b", "/etc", "x\u{0}y"] {
+        refused(TaskSpec::new("claude").field("workspace_id", json!(id))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_without_an_agent_is_refused_with_a_reason_of_its_own() {
+    let row = refused(TaskSpec::new("claude").field("agent", Value::Null)).await;
+    assert_eq!(row.failure_reason.as_deref(), Some("invalid_task_identity"));
+}
+
+#[tokio::test]
+async fn a_task_with_two_different_agents_is_refused_with_a_reason_of_its_own() {
+    let row = refused(TaskSpec::new("claude").field("agent_id", json!("somebody-else"))).await;
+    assert_eq!(row.failure_reason.as_deref(), Some("invalid_task_identity"));
+}
+
+#[tokio::test]
+async fn a_task_id_that_is_no_path_component_frees_its_slot_and_is_not_reported() {
+    let bed = Bed::with(longshore_io_tokio::plane::Config::default(), |home| {
+        home.env("MULTICA_DAEMON_MAX_CONCURRENT_TASKS", "1")
+    })
+    .await;
+    let before = everything(bed.home.dir());
+    bed.enqueue(TaskSpec::new("claude").field("id", json!("../../../tmp/escape")));
+    let dispatched = |plane: &longshore_core::plane::Plane| {
+        plane.tasks().find(|task| task.dispatched_at.is_some()).map(drop)
+    };
+    bed.plane.wait_until(WITHIN, dispatched).await.expect("it is claimed");
+    let next = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&next).await;
+    let named = bed.plane.requests_where(|request: &Request| request.path.contains("escape"));
+    assert!(named.is_empty(), "{named:?}");
+    let log = bed.daemon.stop().await.log;
+    assert!(log.contains("no part of a path"), "{log}");
+    let new: Vec<_> = everything(bed.home.dir()).difference(&before).cloned().collect();
+    assert!(
+        new.iter()
+            .all(|path| path.starts_with(bed.home.workspaces_root())
+                || path.starts_with(bed.home.agent("starts"))),
+        "{new:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_root_that_another_execution_holds_is_left_alone() {
+    let bed = Bed::new().await;
+    let id = TaskId::new("0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b");
+    let claim = Claim::take(&bed.home.workspaces_root(), "ws-1", id.as_str()).expect("free");
+    fs::write(claim.path().join("work of somebody"), "x").expect("written");
+    bed.enqueue(TaskSpec { id: Some(id.clone()), max_attempts: 1, ..TaskSpec::new("claude") });
+    let row = bed.failed(&id).await;
+    assert!(
+        row.error.as_deref().is_some_and(|error| error.contains("claim execution environment")),
+        "{:?}",
+        row.error
+    );
+    assert!(bed.calls(&id, "start").is_empty());
+    assert!(claim.path().join("work of somebody").exists(), "nothing of it was wiped");
+    claim.release();
+}

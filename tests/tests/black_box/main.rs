@@ -1,0 +1,14 @@
+//! Black-box scenarios: the real binary, or the real adapter, against the embedded control plane, with agents that do what they
+//! are told. All in one program, as each one links the whole library.
+
+mod bed;
+mod cancel;
+mod endings;
+mod hostile;
+mod reports;
+mod runs;
+mod secrets;
+mod seeds;
+mod service;
+mod starts;
+mod streams;

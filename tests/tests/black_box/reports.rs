@@ -1,0 +1,104 @@
+//! Terminal reports and a server that has trouble with them.
+
+use crate::bed::Bed;
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Action, Config, Rule, State, TaskSpec};
+use longshore_tests::DriverUnderTest;
+use std::time::Duration;
+
+/// Tries of a report follow each other at once.
+async fn eager() -> Bed<DriverUnderTest> {
+    let tune = |core: &mut longshore_core::config::Config| {
+        let timers = &mut core.timers;
+        for backoff in [&mut timers.report_backoff, &mut timers.late_backoff, &mut timers.post_backoff] {
+            backoff.base = Duration::from_millis(10);
+            backoff.cap = Duration::from_millis(20);
+        }
+    };
+    Bed::driven(Config::default(), |home| home, tune).await
+}
+
+fn spec() -> TaskSpec {
+    TaskSpec::new("claude").script(&[Step::Say("work".into()), Step::Result("worked".into())])
+}
+
+/// The task completes although `action` meets the first `times` reports; all reports are the same.
+async fn completes_in_spite_of(action: Action, times: u64, tries: usize) {
+    let bed = eager().await;
+    bed.fault("complete", |path| Rule::new("POST", &path, action).first(times));
+    let task = bed.enqueue(spec());
+    bed.completed(&task).await;
+    let finished = bed.daemon.stop().await;
+    assert!(finished.abandoned.is_empty(), "{finished:?}");
+    let bodies = bed.bodies(&task, "complete");
+    assert_eq!(bodies.len(), tries);
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    assert!(bed.calls(&task, "fail").is_empty(), "work that was done is never reported as failed");
+    assert_eq!(bed.home.agent_starts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_report_is_repeated_until_a_busy_server_takes_it() {
+    completes_in_spite_of(Action::error(503, "the database is restarting"), 2, 3).await;
+}
+
+#[tokio::test]
+async fn a_report_whose_answer_is_lost_is_repeated_and_ends_the_task_once() {
+    completes_in_spite_of(Action::LoseReply, 1, 2).await;
+}
+
+#[tokio::test]
+async fn a_refused_credential_is_a_reason_to_wait_and_not_to_give_work_up() {
+    completes_in_spite_of(Action::error(401, "invalid token"), 2, 3).await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_not_taken_for_long_frees_its_slot_and_is_sent_all_the_same() {
+    let bed = eager().await;
+    let complete = bed.fault("complete", |path| Rule::new("POST", &path, Action::error(503, "down")));
+    let task = bed.enqueue(spec());
+    complete.reached(10).await;
+    assert_eq!(bed.plane.task(&task).expect("there").state, State::Running);
+    complete.remove();
+    bed.completed(&task).await;
+    bed.daemon.stop().await;
+    assert!(bed.calls(&task, "fail").is_empty());
+}
+
+#[tokio::test]
+async fn a_report_that_is_refused_for_good_is_followed_by_a_failure_that_says_so() {
+    let bed = eager().await;
+    bed.fault("complete", |path| Rule::new("POST", &path, Action::error(400, "output is too long")));
+    let task = bed.enqueue(spec());
+    let row = bed.failed(&task).await;
+    assert_eq!(bed.calls(&task, "complete").len(), 1);
+    assert!(
+        row.error.as_deref().is_some_and(|error| error.contains("output is too long")),
+        "{:?}",
+        row.error
+    );
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn messages_that_were_refused_for_a_while_arrive_once_and_in_order() {
+    let bed = eager().await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::error(500, "boom")).first(3));
+    let lines = 200;
+    let script = [Step::Flood { lines, bytes: 3 }, Step::Result("ok".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.completed(&task).await;
+    let want: String = (1..=lines).map(|n| format!("{n:03}")).collect();
+    assert_eq!(bed.said(&task), want);
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn messages_whose_answer_is_lost_are_not_stored_twice() {
+    let bed = eager().await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::LoseReply).first(1));
+    let task = bed.enqueue(spec());
+    bed.completed(&task).await;
+    assert_eq!(bed.said(&task), "work");
+    bed.daemon.stop().await;
+}
