@@ -102,3 +102,50 @@ async fn messages_whose_answer_is_lost_are_not_stored_twice() {
     assert_eq!(bed.said(&task), "work");
     bed.daemon.stop().await;
 }
+
+/// Ten tool calls, which are messages of their own, all in the first batch.
+fn many_messages() -> TaskSpec {
+    let call = |n: u32| Step::Tool {
+        name: "Bash".into(),
+        input: serde_json::json!({ "n": n }),
+        output: format!("out {n}"),
+    };
+    TaskSpec::new("claude").script(&(0..10).map(call).collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_is_sent_in_parts_and_nothing_is_missing() {
+    let bed = eager().await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::error(413, "too large")).first(3));
+    let task = bed.enqueue(many_messages());
+    bed.completed(&task).await;
+    let seqs: Vec<_> = bed.plane.transcript(&task).iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, (1..=20).collect::<Vec<_>>());
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn messages_that_are_never_taken_keep_neither_the_agent_nor_the_report() {
+    let bed = eager().await;
+    let refusal =
+        bed.fault("messages", |path| Rule::new("POST", &path, Action::error(404, "task not found")));
+    // More than an agent may be ahead of the server.
+    let script =
+        [Step::Flood { lines: 1, bytes: 17 << 20 }, Step::Say("more".into()), Step::Result("ok".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.completed(&task).await;
+    assert!(refusal.hits() >= 1 && bed.said(&task).is_empty());
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_the_server_goes_on_when_it_turns_out_to_have_everything() {
+    let bed = eager().await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::LoseReply));
+    let bytes = 17 << 20;
+    let script = [Step::Flood { lines: 1, bytes }, Step::Result("ok".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.completed(&task).await;
+    assert_eq!(bed.said(&task).len(), bytes);
+    bed.daemon.stop().await;
+}

@@ -49,7 +49,7 @@ async fn a_task_is_run_reported_and_tidied_up() {
         let of_kind = messages.iter().filter(|message| message.1 == kind);
         of_kind.map(|message| message.3.as_str()).collect::<String>()
     };
-    assert_eq!((text_of("thinking"), text_of("tool_result")), ("hm".into(), "README".into()));
+    assert_eq!((text_of("thinking"), text_of("tool_result")), ("hm".into(), "\"README\"".into()));
     assert_eq!(text_of("text"), "one, twothree");
     assert!(messages.iter().filter(|m| m.1.starts_with("tool")).all(|m| m.2 == "Bash"));
 
@@ -147,6 +147,7 @@ async fn a_following_task_works_in_the_same_directory_and_goes_on_with_the_sessi
     assert!(!starts[0].arguments.contains("--resume"));
     assert!(starts[1].arguments.contains(&format!("--resume {session}")), "{}", starts[1].arguments);
     assert_eq!(second.session_id, first.session_id);
+    bed.daemon.stop().await;
     assert!(!bed.env_root(&second.id).exists(), "a root that nothing was made in does not stay");
 }
 
