@@ -80,8 +80,12 @@ impl Messages {
         self.op = None;
         match result {
             Ok(reply) => {
-                let upto = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
-                self.took(cx, claim, upto);
+                let part = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
+                self.took(cx, claim, part);
+                if part < upto {
+                    // One request did not hold them all: the rest has waited long enough.
+                    self.due(cx, claim);
+                }
             }
             Err(ApiError::Unknown) => {
                 self.ask = true;

@@ -1,6 +1,7 @@
 //! Terminal reports and a server that has trouble with them.
 
 use crate::bed::Bed;
+use longshore_core::config::Timing;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Config, Rule, State, TaskSpec};
 use longshore_tests::DriverUnderTest;
@@ -8,8 +9,13 @@ use std::time::Duration;
 
 /// Tries of a report follow each other at once.
 async fn eager() -> Bed<DriverUnderTest> {
+    eager_with(|_| {}).await
+}
+
+async fn eager_with(more: impl FnOnce(&mut Timing)) -> Bed<DriverUnderTest> {
     let tune = |core: &mut longshore_core::config::Config| {
         let timers = &mut core.timers;
+        more(timers);
         for backoff in [&mut timers.report_backoff, &mut timers.late_backoff, &mut timers.post_backoff] {
             backoff.base = Duration::from_millis(10);
             backoff.cap = Duration::from_millis(20);
@@ -140,7 +146,7 @@ async fn messages_that_are_never_taken_keep_neither_the_agent_nor_the_report() {
 
 #[tokio::test]
 async fn an_agent_that_waits_for_the_server_goes_on_when_it_turns_out_to_have_everything() {
-    let bed = eager().await;
+    let bed = eager_with(|timers| timers.flush = Duration::from_millis(10)).await;
     bed.fault("messages", |path| Rule::new("POST", &path, Action::LoseReply));
     let bytes = 17 << 20;
     let script = [Step::Flood { lines: 1, bytes }, Step::Result("ok".into())];

@@ -23,7 +23,7 @@ async fn bug_30_a_line_of_20_mib_arrives_whole() {
     assert_eq!(&*bed.completed(&task).await.result.expect("a report").output, "that was it");
     let said = bed.said(&task);
     assert_eq!(said.len(), BYTES);
-    assert!(said.ends_with("01") && said.bytes().take(BYTES - 1).all(|byte| byte == b'0'));
+    assert_eq!(said.trim_start_matches('0'), "1");
 }
 
 #[tokio::test]
