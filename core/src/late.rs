@@ -116,7 +116,7 @@ impl Late {
         let entry = self.queue.front_mut()?;
         let passing = result.as_ref().err().is_some_and(|error| error.is_passing());
         if passing {
-            if matches!((sending, &result), (Sending::Messages { .. }, Err(ApiError::Unknown))) {
+            if matches!((sending, &result), (Sending::Messages { .. }, Err(error)) if error.leaves_doubt()) {
                 entry.ask = true;
             }
             let shape = cx.cfg.timers.late_backoff;

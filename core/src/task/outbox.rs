@@ -87,7 +87,7 @@ impl Messages {
                     self.due(cx, claim);
                 }
             }
-            Err(ApiError::Unknown) => {
+            Err(error) if error.leaves_doubt() => {
                 self.ask = true;
                 self.failed(cx, claim);
             }

@@ -224,7 +224,7 @@ async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<
 }
 
 /// What the core needs to know of a failure.
-fn for_core(error: &CallError) -> ApiError {
+pub(super) fn for_core(error: &CallError) -> ApiError {
     match error {
         CallError::NotSent { .. } => ApiError::NotSent,
         CallError::Unknown { .. } => ApiError::Unknown,

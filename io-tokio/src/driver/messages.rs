@@ -70,18 +70,14 @@ fn stopped(
     upto: u32,
     error: CallError,
 ) -> Result<ApiReply, CallError> {
-    let for_good = matches!(
-        error.rejected_as(),
-        Some(kind)
-            if !matches!(kind, RejectKind::TryAgain | RejectKind::Unauthorized | RejectKind::Forbidden)
-    );
-    if for_good {
+    let told = super::api::for_core(&error);
+    if !told.is_passing() {
         // The core takes all of them for refused, and an agent that waits for room must not wait for them.
         entry.outbox.taken(upto);
         return Err(error);
     }
     // Where the fate of the last part is not known, the server is asked for all of it.
-    if dealt_with > after && !matches!(error, CallError::Unknown { .. }) {
+    if dealt_with > after && !told.leaves_doubt() {
         return Ok(ApiReply::Known { upto: dealt_with });
     }
     Err(error)

@@ -117,6 +117,19 @@ async fn bug_31_a_long_chat_message_reaches_the_agent_whole_and_not_as_an_argume
     assert!(!start.arguments.contains("quoted"), "{}", start.arguments);
 }
 
+#[tokio::test]
+async fn bug_31_an_agent_that_never_reads_its_prompt_can_still_finish() {
+    let bed = Bed::new().await;
+    let script =
+        [Step::NoPrompt, Step::Flood { lines: 64, bytes: 4096 }, Step::Result("fine".into()), Step::Exit(0)];
+    let spec = TaskSpec {
+        subject: Some(Subject::Chat("chat-1".into())),
+        ..TaskSpec::new("claude").script(&script).field("chat_message", json!("x".repeat(300_000)))
+    };
+    let task = bed.enqueue(spec);
+    assert_eq!(&*bed.completed(&task).await.result.expect("a report").output, "fine");
+}
+
 /// A task, and another one of the same agent and issue that goes on with what the first one left, if `session` says so.
 async fn two_turns(bed: &Bed, session: impl FnOnce(&str) -> String) -> [longshore_io_tokio::plane::Task; 2] {
     let same = TaskSpec {
