@@ -117,8 +117,7 @@ impl Late {
         let Some((_, sending)) = self.op.take_if(|(open, _)| *open == op) else { return };
         let Some(entry) = self.queue.front_mut() else { return };
         self.unreachable = matches!(result, Err(ApiError::NotSent | ApiError::Unknown));
-        if let (Sending::Messages { .. }, Err(ApiError::Unknown | ApiError::Undecodable)) = (sending, &result)
-        {
+        if matches!((sending, &result), (Sending::Messages { .. }, Err(error)) if error.leaves_doubt()) {
             entry.ask = true;
         }
         if let Some(error) = result.as_ref().err().copied().filter(|error| error.is_passing()) {

@@ -82,16 +82,19 @@ impl Messages {
         self.op = None;
         match result {
             Ok(reply) => {
-                let upto = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
-                if upto > self.sent {
-                    self.took(cx, claim, upto);
+                let part = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
+                if part > self.sent {
+                    self.took(cx, claim, part);
+                    if part < upto {
+                        // One request did not hold them all: the rest has waited long enough.
+                        self.due(cx, claim);
+                    }
                 } else {
                     // Taken, and nothing of it was: at once again would be a busy loop.
                     self.failed(cx, claim);
                 }
             }
-            // A success that cannot be read may have been one.
-            Err(ApiError::Unknown | ApiError::Undecodable) => {
+            Err(error) if error.leaves_doubt() => {
                 self.ask = true;
                 self.failed(cx, claim);
             }
