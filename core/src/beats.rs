@@ -11,9 +11,12 @@ use crate::time::Instant;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// After this many passing failures in a row, connections in the pool are suspect.
 const SUSPECT_AFTER: u32 = 2;
+/// Beats that hints ask for are at least this far apart, for each runtime.
+const HINT_GAP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Beat {
@@ -22,8 +25,10 @@ struct Beat {
     /// When the connection that is up last answered for this runtime, or came up.
     fresh: Option<Instant>,
     failures: u32,
-    /// A hint asked for a beat over HTTP while one was on its way.
+    /// A hint asked for a beat over HTTP, which had to wait: for the one on its way, or because it came too soon.
     hinted: bool,
+    /// When a hint last had its beat.
+    answered_hint: Option<Instant>,
 }
 
 /// All heartbeats.
@@ -39,7 +44,8 @@ impl Beats {
     pub(crate) fn add(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
         let interval = cx.timing().beat;
         let next = cx.now.mono.after(cx.env.rng.below(interval));
-        let beat = Beat { next, in_flight: None, fresh: None, failures: 0, hinted: false };
+        let beat =
+            Beat { next, in_flight: None, fresh: None, failures: 0, hinted: false, answered_hint: None };
         self.beats.insert(runtime.clone(), beat);
         cx.arm_at(TimerKey::Beat(runtime.clone()), next);
     }
@@ -72,7 +78,8 @@ impl Beats {
 
     /// The connection answered for a runtime.
     pub(crate) fn acked(&mut self, cx: &Cx<'_>, runtime: &RuntimeId) {
-        if let Some(beat) = self.beats.get_mut(runtime) {
+        // An answer before the connection is up would silence the beats over HTTP while there are none over it.
+        if let Some(beat) = self.beats.get_mut(runtime).filter(|_| self.link.is_some()) {
             beat.fresh = Some(cx.now.mono);
             beat.failures = 0;
         }
@@ -82,6 +89,12 @@ impl Beats {
     pub(crate) fn due(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
         let interval = cx.timing().beat;
         let Some(beat) = self.beats.get_mut(runtime).filter(|_| !self.closed) else { return };
+        if beat.hinted && beat.next > cx.now.mono {
+            // Between two times of the grid: the wait of a hint is over.
+            cx.env.timers.arm(TimerKey::Beat(runtime.clone()), beat.next);
+            answer_hint(cx, runtime, beat);
+            return;
+        }
         // On the grid; times that were slept through collapse to one.
         beat.next = beat.next.after(interval);
         if beat.next <= cx.now.mono {
@@ -93,18 +106,17 @@ impl Beats {
         }
         let fresh = beat.fresh.is_some_and(|at| cx.now.mono.since(at) < interval * 2);
         if !fresh {
+            beat.hinted = false;
             send(cx, runtime, beat);
         }
+        answer_hint(cx, runtime, beat);
     }
 
     /// The server has something for this runtime that only a beat brings.
     pub(crate) fn hint(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
         let Some(beat) = self.beats.get_mut(runtime).filter(|_| !self.closed) else { return };
-        if beat.in_flight.is_some() {
-            beat.hinted = true;
-        } else {
-            send(cx, runtime, beat);
-        }
+        beat.hinted = true;
+        answer_hint(cx, runtime, beat);
     }
 
     /// A beat over HTTP ended. Returns whether the server does not know the runtime.
@@ -136,8 +148,8 @@ impl Beats {
                 error.refusal() == Some(Refusal::RuntimeGone)
             }
         };
-        if std::mem::take(&mut beat.hinted) && !gone && !self.closed {
-            send(cx, runtime, beat);
+        if !gone && !self.closed {
+            answer_hint(cx, runtime, beat);
         }
         gone
     }
@@ -150,6 +162,21 @@ impl Beats {
                 cx.cancel(op);
             }
         }
+    }
+}
+
+/// Sends what a hint asked for, once nothing hinders it.
+fn answer_hint(cx: &mut Cx<'_>, runtime: &RuntimeId, beat: &mut Beat) {
+    if !beat.hinted || beat.in_flight.is_some() {
+        return;
+    }
+    let floor = beat.answered_hint.map_or(Instant::ZERO, |last| last.after(HINT_GAP));
+    if floor <= cx.now.mono {
+        beat.hinted = false;
+        beat.answered_hint = Some(cx.now.mono);
+        send(cx, runtime, beat);
+    } else if floor < beat.next {
+        cx.arm_at(TimerKey::Beat(runtime.clone()), floor);
     }
 }
 

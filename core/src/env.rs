@@ -63,7 +63,7 @@ impl Cx<'_> {
 
     /// Asks for an early end, once: the completion still comes, and no deadline asks again.
     pub(crate) fn cancel(&mut self, op: OpId) {
-        if self.env.ops.is_open(op) {
+        if self.env.ops.cancel(op) {
             self.env.timers.disarm(&TimerKey::Op(op));
             self.out.push(Effect::Cancel { op });
         }

@@ -68,6 +68,12 @@ impl ApiError {
         }
     }
 
+    /// Whether the server may have done what was asked for, so that what must not be done twice has to be asked about first. A 502
+    /// or 504 is the word of a proxy that has lost sight of the server.
+    pub const fn leaves_doubt(self) -> bool {
+        matches!(self, Self::Unknown | Self::Undecodable | Self::Server { status: 502 | 504 })
+    }
+
     /// What a refusal is about, if this is one.
     pub const fn refusal(self) -> Option<Refusal> {
         match self {

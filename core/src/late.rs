@@ -6,18 +6,20 @@ use crate::effect::{ApiCall, Effect, Fact, ReportKind};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey};
-use crate::id::{OpId, TaskId};
+use crate::id::{OpId, RuntimeId, TaskId};
 use crate::op::ApiOp;
 use crate::task::report;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// What one task still has to deliver.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) claim: ClaimKey,
     pub(crate) task: TaskId,
+    pub(crate) runtime: RuntimeId,
     pub(crate) report: Option<ReportKind>,
     /// Messages up to this number are taken.
     pub(crate) sent: u32,
@@ -39,6 +41,8 @@ pub(crate) struct Late {
     queue: VecDeque<Entry>,
     op: Option<(OpId, Sending)>,
     failures: Failures,
+    /// The server could not be reached at the last try.
+    unreachable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,8 +64,14 @@ impl Late {
         }
     }
 
+    /// Whether the end of this task is still to be told. One that only has messages left may be claimed again.
     pub(crate) fn has(&self, task: &TaskId) -> bool {
-        self.queue.iter().any(|entry| entry.task == *task)
+        self.unreported().any(|unreported| unreported == task)
+    }
+
+    /// Whether the end of a task of this runtime is still to be told.
+    pub(crate) fn owes(&self, runtime: &RuntimeId) -> bool {
+        self.queue.iter().any(|entry| entry.report.is_some() && entry.runtime == *runtime)
     }
 
     pub(crate) fn unreported(&self) -> impl Iterator<Item = &TaskId> {
@@ -72,9 +82,10 @@ impl Late {
         self.queue.is_empty()
     }
 
-    /// The server answers again: no need to wait out the backoff.
+    /// The server answers again: no need to wait out a backoff, if it could not be reached. If it could, and would not take
+    /// the report, heartbeats that it takes are no reason to hurry.
     pub(crate) fn nudge(&mut self, cx: &mut Cx<'_>) {
-        if self.op.is_none() && !self.queue.is_empty() {
+        if self.op.is_none() && self.unreachable {
             self.failures.reset();
             self.send(cx);
         }
@@ -101,41 +112,41 @@ impl Late {
         self.op = Some((cx.api(ApiOp::Late, call, within), sending));
     }
 
-    /// It ended. Returns the task that has nothing left to deliver.
-    pub(crate) fn replied(
-        &mut self,
-        cx: &mut Cx<'_>,
-        op: OpId,
-        result: Result<ApiReply, ApiError>,
-    ) -> Option<TaskId> {
-        let (open, sending) = self.op?;
-        if open != op {
-            return None;
+    /// It ended.
+    pub(crate) fn replied(&mut self, cx: &mut Cx<'_>, op: OpId, result: Result<ApiReply, ApiError>) {
+        let Some((_, sending)) = self.op.take_if(|(open, _)| *open == op) else { return };
+        let Some(entry) = self.queue.front_mut() else { return };
+        self.unreachable = matches!(result, Err(ApiError::NotSent | ApiError::Unknown));
+        if matches!((sending, &result), (Sending::Messages { .. }, Err(error)) if error.leaves_doubt()) {
+            entry.ask = true;
         }
-        self.op = None;
-        let entry = self.queue.front_mut()?;
-        let passing = result.as_ref().err().is_some_and(|error| error.is_passing());
-        if passing {
-            if matches!((sending, &result), (Sending::Messages { .. }, Err(ApiError::Unknown))) {
-                entry.ask = true;
-            }
-            let shape = cx.cfg.timers.late_backoff;
-            let wait = self.failures.next_wait(shape, &mut cx.env.rng);
-            cx.arm(TimerKey::Late, wait);
-            self.queue.rotate_left(1);
-            return None;
+        if let Some(error) = result.as_ref().err().copied().filter(|error| error.is_passing()) {
+            self.wait(cx, Some(error));
+            return;
+        }
+        let sent = entry.sent;
+        settle(cx, entry, sending, result);
+        if entry.is_done() {
+            cx.emit(Effect::Forget { claim: entry.claim });
+            self.queue.pop_front();
+        } else if matches!(sending, Sending::Messages { .. }) && entry.sent == sent {
+            // Taken, and nothing of it was: at once again would be a busy loop.
+            self.wait(cx, None);
+            return;
         }
         self.failures.reset();
-        settle(cx, entry, sending, result);
-        let mut done = None;
-        if entry.is_done()
-            && let Some(entry) = self.queue.pop_front()
-        {
-            cx.emit(Effect::Forget { claim: entry.claim });
-            done = Some(entry.task);
-        }
         self.send(cx);
-        done
+    }
+
+    /// The next try has to wait, and is another entry's if there is one.
+    fn wait(&mut self, cx: &mut Cx<'_>, error: Option<ApiError>) {
+        let timing = &cx.cfg.timers;
+        let mut wait = self.failures.next_wait(timing.late_backoff, &mut cx.env.rng);
+        if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {
+            wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
+        }
+        cx.arm(TimerKey::Late, wait);
+        self.queue.rotate_left(1);
     }
 }
 

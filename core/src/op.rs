@@ -7,7 +7,7 @@ use crate::event::ClaimKey;
 use crate::id::{OpId, Provider, RuntimeId, WorkspaceId};
 use crate::token::{ClaimPass, SlotPermit};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests to the server.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,6 +68,7 @@ pub(crate) enum OpKind {
 pub(crate) struct Ops {
     next: u64,
     open: BTreeMap<OpId, OpKind>,
+    cancelled: BTreeSet<OpId>,
     strays: u64,
 }
 
@@ -79,8 +80,9 @@ impl Ops {
         op
     }
 
-    pub(crate) fn is_open(&self, op: OpId) -> bool {
-        self.open.contains_key(&op)
+    /// Marks a request as cancelled. Returns whether that is news: it is on its way, and was not cancelled before.
+    pub(crate) fn cancel(&mut self, op: OpId) -> bool {
+        self.open.contains_key(&op) && self.cancelled.insert(op)
     }
 
     pub(crate) fn close_api(&mut self, op: OpId) -> Option<ApiOp> {
@@ -116,6 +118,7 @@ impl Ops {
 
     fn close_if(&mut self, op: OpId, fits: impl Fn(&OpKind) -> bool) -> Option<OpKind> {
         if self.open.get(&op).is_some_and(fits) {
+            self.cancelled.remove(&op);
             return self.open.remove(&op);
         }
         self.strays += 1;
@@ -150,9 +153,10 @@ mod tests {
         let run = ops.open(OpKind::Run(ClaimKey(1)));
         assert!(ops.close_api(run).is_none(), "an answer of the server cannot close a run");
         assert!(ops.close_fs(run).is_none());
-        assert!(ops.is_open(run));
+        assert!(ops.cancel(run) && !ops.cancel(run), "still open, and cancelled once");
         assert_eq!(ops.close_run(run), Some(ClaimKey(1)));
         assert_eq!(ops.close_run(run), None);
+        assert!(!ops.cancel(run));
         assert_eq!(ops.strays(), 3);
     }
 }

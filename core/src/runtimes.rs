@@ -23,8 +23,9 @@ const REGISTER_BACKOFF_BASE: Duration = Duration::from_secs(2);
 struct Runtime {
     workspace: WorkspaceId,
     provider: Provider,
-    /// False until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks.
-    claimable: bool,
+    /// On its way until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks:
+    /// nothing is asked for before.
+    recovering: Option<OpId>,
 }
 
 #[derive(Debug, Default, Hash, Serialize, Deserialize)]
@@ -85,6 +86,11 @@ impl Runtimes {
     /// Whether tasks of this provider can be asked for.
     pub(crate) fn hosts(&self, provider: &Provider) -> bool {
         self.claimable.contains_key(provider)
+    }
+
+    /// Whether tasks of this runtime can be asked for.
+    pub(crate) fn is_claimable(&self, runtime: &RuntimeId) -> bool {
+        self.runtimes.get(runtime).is_some_and(|r| r.recovering.is_none())
     }
 
     pub(crate) fn hosts_other_than(&self, providers: &[Provider]) -> bool {
@@ -148,10 +154,15 @@ impl Runtimes {
                 for ws in lost {
                     self.drop_workspace(cx, &ws, &mut changes);
                 }
+                let hosting: BTreeSet<WorkspaceId> =
+                    self.runtimes.values().map(|runtime| runtime.workspace.clone()).collect();
                 for ws in list {
                     if !self.workspaces.contains_key(&ws) {
                         self.workspaces.insert(ws.clone(), Workspace::default());
                         self.register(cx, &ws);
+                    } else if !hosting.contains(&ws) {
+                        // A registration that brought nothing, or whose runtimes are all gone, is not left at that.
+                        self.register_coalesced(cx, &ws);
                     }
                 }
                 let period = self.sync_period(cx);
@@ -210,22 +221,25 @@ impl Runtimes {
         ws.registering = Some(cx.api(ApiOp::Register(workspace.clone()), call, within));
     }
 
-    /// A registration ended.
+    /// A registration ended. `busy` says whether a task of a runtime is here, or its end is still to be told.
     pub(crate) fn registered(
         &mut self,
         cx: &mut Cx<'_>,
-        workspace: &WorkspaceId,
+        (op, workspace): (OpId, &WorkspaceId),
         result: Result<ApiReply, ApiError>,
+        busy: &dyn Fn(&RuntimeId) -> bool,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
-        let Some(ws) = self.workspaces.get_mut(workspace) else { return changes };
+        let Some(ws) = self.workspaces.get_mut(workspace).filter(|ws| ws.registering == Some(op)) else {
+            return changes;
+        };
         ws.registering = None;
         ws.tried = true;
         let again = std::mem::take(&mut ws.again);
         match result {
             Ok(ApiReply::Registered { runtimes }) => {
                 ws.failures.reset();
-                self.adopt(cx, workspace, runtimes, &mut changes);
+                self.adopt(cx, workspace, runtimes, busy, &mut changes);
                 if again {
                     self.register_coalesced(cx, workspace);
                 }
@@ -243,17 +257,31 @@ impl Runtimes {
                 cx.arm(TimerKey::Register(workspace.clone()), wait);
             }
         }
+        self.list_soon_if_idle(cx);
         self.note_ready(cx);
         changes
     }
 
+    /// Without any runtime there is nothing to do but to look for one; the list on its way had set a longer period.
+    fn list_soon_if_idle(&mut self, cx: &mut Cx<'_>) {
+        let idle = self.runtimes.is_empty() && self.workspaces.values().all(|ws| ws.registering.is_none());
+        if idle && self.listing.is_none() && !self.closed {
+            let soon = cx.now.mono.after(cx.timing().sync_bootstrap);
+            if cx.env.timers.at(&TimerKey::Sync).is_none_or(|at| at > soon) {
+                cx.arm_at(TimerKey::Sync, soon);
+            }
+        }
+    }
+
     /// Takes the runtimes of a workspace as the server names them: survivors stay as they are, new ones are freed of an
-    /// earlier process's leftovers first, and those that are not named any more are taken off line.
+    /// earlier process's leftovers first, and those that are not named any more are taken off line. A new one that is busy
+    /// was here before: its tasks would be among those that the server fails.
     fn adopt(
         &mut self,
         cx: &mut Cx<'_>,
         workspace: &WorkspaceId,
         named: Vec<Registered>,
+        busy: &dyn Fn(&RuntimeId) -> bool,
         changes: &mut Vec<Change>,
     ) {
         let ids: BTreeSet<RuntimeId> = named.iter().map(|r| r.id.clone()).collect();
@@ -274,29 +302,44 @@ impl Runtimes {
             if self.runtimes.contains_key(&id) {
                 continue;
             }
-            let runtime =
-                Runtime { workspace: workspace.clone(), provider: provider.clone(), claimable: false };
-            self.runtimes.insert(id.clone(), runtime);
-            let change = RuntimeChange::Added { workspace: workspace.clone(), provider };
+            let change = RuntimeChange::Added { workspace: workspace.clone(), provider: provider.clone() };
             self.changed(cx, &id, change);
-            let within = cx.timing().request;
-            cx.api(ApiOp::Orphans(id.clone()), ApiCall::RecoverOrphans { runtime: id.clone() }, within);
-            changes.push(Change::Added(id));
+            changes.push(Change::Added(id.clone()));
+            let recovering = (!busy(&id)).then(|| {
+                let within = cx.timing().request;
+                cx.api(ApiOp::Orphans(id.clone()), ApiCall::RecoverOrphans { runtime: id.clone() }, within)
+            });
+            let ready = recovering.is_none();
+            let runtime = Runtime { workspace: workspace.clone(), provider: provider.clone(), recovering };
+            self.runtimes.insert(id.clone(), runtime);
+            if ready {
+                self.is_ready_now(cx, &id, provider, changes);
+            }
         }
     }
 
     /// An earlier process's leftovers are failed, or that was tried.
-    pub(crate) fn orphans_done(&mut self, cx: &mut Cx<'_>, id: &RuntimeId) -> Vec<Change> {
-        match self.runtimes.get_mut(id) {
-            Some(runtime) if !runtime.claimable => {
-                runtime.claimable = true;
-                self.claimable.entry(runtime.provider.clone()).or_default().insert(id.clone());
-                let set = self.generation;
-                cx.emit(Effect::Runtime { set, runtime: id.clone(), change: RuntimeChange::Claimable });
-                vec![Change::Claimable(id.clone())]
-            }
-            _ => Vec::new(),
+    pub(crate) fn orphans_done(&mut self, cx: &mut Cx<'_>, op: OpId, id: &RuntimeId) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if let Some(runtime) = self.runtimes.get_mut(id).filter(|runtime| runtime.recovering == Some(op)) {
+            runtime.recovering = None;
+            let provider = runtime.provider.clone();
+            self.is_ready_now(cx, id, provider, &mut changes);
         }
+        changes
+    }
+
+    fn is_ready_now(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: &RuntimeId,
+        provider: Provider,
+        changes: &mut Vec<Change>,
+    ) {
+        self.claimable.entry(provider).or_default().insert(id.clone());
+        let set = self.generation;
+        cx.emit(Effect::Runtime { set, runtime: id.clone(), change: RuntimeChange::Claimable });
+        changes.push(Change::Claimable(id.clone()));
     }
 
     /// The server does not know this runtime: forget it, and register its workspace again.
@@ -329,7 +372,9 @@ impl Runtimes {
     }
 
     fn drop_workspace(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId, changes: &mut Vec<Change>) {
-        self.workspaces.remove(workspace);
+        if let Some(op) = self.workspaces.remove(workspace).and_then(|ws| ws.registering) {
+            cx.cancel(op);
+        }
         cx.disarm(&TimerKey::Register(workspace.clone()));
         let lost: Vec<RuntimeId> = self
             .runtimes
@@ -371,9 +416,33 @@ impl Runtimes {
         self.closed = true;
         cx.disarm(&TimerKey::Sync);
         cx.disarm(&TimerKey::Renew);
-        for ws in self.workspaces.keys() {
-            cx.env.timers.disarm(&TimerKey::Register(ws.clone()));
+        for (id, ws) in &self.workspaces {
+            cx.disarm(&TimerKey::Register(id.clone()));
+            if let Some(op) = ws.registering {
+                cx.cancel(op);
+            }
         }
         self.runtimes.keys().cloned().collect()
+    }
+
+    /// A registration that was on its way at the end has ended. Returns the runtimes that it put on line, to be taken off again.
+    pub(crate) fn registered_too_late(
+        &mut self,
+        op: OpId,
+        workspace: &WorkspaceId,
+        result: &Result<ApiReply, ApiError>,
+    ) -> Vec<RuntimeId> {
+        if let Some(ws) = self.workspaces.get_mut(workspace).filter(|ws| ws.registering == Some(op)) {
+            ws.registering = None;
+        }
+        match result {
+            Ok(ApiReply::Registered { runtimes }) => runtimes.iter().map(|r| r.id.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a registration is on its way.
+    pub(crate) fn is_registering(&self) -> bool {
+        self.workspaces.values().any(|ws| ws.registering.is_some())
     }
 }

@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Shutdown {
     phase: StopPhase,
-    /// Whether the deregistration is still on its way.
-    pub(crate) deregistering: bool,
+    /// Deregistrations that are still on their way.
+    pub(crate) deregistering: u32,
+    /// Whether the claims on their way were cancelled.
+    pub(crate) claims_cancelled: bool,
     /// Whether somebody asked twice.
     pub(crate) forced: bool,
 }
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Self { phase: StopPhase::Serving, deregistering: false, forced: false }
+        Self { phase: StopPhase::Serving, deregistering: 0, claims_cancelled: false, forced: false }
     }
 }
 

@@ -80,6 +80,11 @@ impl Timers {
         self.at.contains_key(key)
     }
 
+    /// When the deadline of `key` is, if it has one.
+    pub(crate) fn at(&self, key: &TimerKey) -> Option<Instant> {
+        self.at.get(key).copied()
+    }
+
     /// Takes the earliest deadline that has passed: stopped first, then acted upon, so that none stays due by accident.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<TimerKey> {
         if self.order.first()?.0 > now {

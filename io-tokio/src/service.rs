@@ -172,6 +172,7 @@ impl Service {
         });
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
         let host = driver.host().clone();
+        let launcher = host.launcher.clone();
         let look = async move {
             let found = search.look().await;
             if found.agents.is_empty() {
@@ -182,7 +183,10 @@ impl Service {
             std::future::pending().await
         };
         let outcome = tokio::select! {
-            error = look => Err(error),
+            error = look => {
+                launcher.close().await;
+                Err(error)
+            }
             report = driver.run() => Ok(report),
         };
         wishes.abort();

@@ -1,10 +1,12 @@
 //! A point that a scripted agent, or whoever reads or writes a file, does not pass before the test lets it.
 
 use longshore_io_tokio::agent_double::Step;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A FIFO: opening it blocks until the other side is opened too.
 #[derive(Debug)]
@@ -67,6 +69,17 @@ impl Gate {
 pub struct HeldReader(File);
 
 impl HeldReader {
+    /// Waits until nobody reads any more; whether that was so in time.
+    pub async fn forsaken(self, within: Duration) -> bool {
+        let limit = Timespec::try_from(within).expect("a time that a person would wait");
+        let wait = move || {
+            // A FIFO without a reader is an error to whoever would write; that is told without being asked for.
+            let mut polled = [PollFd::new(&self.0, PollFlags::empty())];
+            poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+        };
+        tokio::task::spawn_blocking(wait).await.expect("no panic")
+    }
+
     /// Gives the reader this, and then the end of the file.
     pub fn feed(mut self, content: &str) {
         self.0.write_all(content.as_bytes()).expect("somebody reads");

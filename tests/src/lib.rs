@@ -15,7 +15,7 @@ mod processes;
 pub use agents::{CLAUDE_SESSION_LOST, Invocation};
 pub use daemon::{DaemonUnderTest, Ended};
 pub use driver::{DriverUnderTest, Finished};
-pub use gate::Gate;
+pub use gate::{Gate, HeldReader};
 pub use home::Home;
 pub use port::ReservedPort;
 pub use processes::{carrying, is_alive, wait_for_end};

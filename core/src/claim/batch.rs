@@ -29,6 +29,8 @@ pub(crate) struct BatchPoller {
     failures: Failures,
     /// After a failure, nothing is sent before the poll timer fires, or a wakeup comes.
     waits: bool,
+    /// Something was wanted since the last request was sent.
+    nudged: bool,
     /// The server asked to be left alone until then; no wakeup shortens that.
     not_before: Option<Instant>,
 }
@@ -56,8 +58,16 @@ impl BatchPoller {
         self.prompted();
     }
 
+    /// Room came free at a provider with a bound, and nobody asked for anything.
+    pub(crate) fn room(&mut self, provider: Provider) {
+        if !self.all {
+            self.providers.insert(provider);
+        }
+    }
+
     fn prompted(&mut self) {
         self.waits = false;
+        self.nudged = true;
         self.failures.reset();
     }
 
@@ -88,6 +98,7 @@ impl BatchPoller {
         self.not_before = None;
         let Some((scope, max)) = self.next_scope(slots, runtimes) else { return };
         let Some(pass) = gate.enter() else { return };
+        self.nudged = false;
         let hold: Vec<SlotPermit> = (0..max).map_while(|_| slots.try_acquire()).collect();
         if let ClaimScope::Only { provider } = &scope {
             slots.take_room(provider, max);
@@ -121,7 +132,7 @@ impl BatchPoller {
         }
         let mut plain = Vec::new();
         for runtime in std::mem::take(&mut self.named) {
-            match runtimes.provider(&runtime) {
+            match runtimes.provider(&runtime).filter(|_| runtimes.is_claimable(&runtime)) {
                 Some(provider) if near(provider) => {
                     self.providers.insert(provider.clone());
                 }
@@ -135,11 +146,12 @@ impl BatchPoller {
         Some((ClaimScope::Named { runtimes: plain }, free))
     }
 
-    /// The request ended with this many tasks.
-    pub(crate) fn claimed(&mut self, cx: &mut Cx<'_>, scope: &ClaimScope, tasks: usize) {
+    /// The request ended. More is asked for at once if it brought something new: a server that only repeats itself would
+    /// make that a busy loop.
+    pub(crate) fn claimed(&mut self, cx: &mut Cx<'_>, scope: &ClaimScope, fresh: bool) {
         self.open = None;
         self.failures.reset();
-        if tasks > 0 {
+        if fresh {
             match scope {
                 ClaimScope::All | ClaimScope::AllBut { .. } => self.want_all(),
                 ClaimScope::Only { provider } => self.want_provider(provider.clone()),
@@ -157,13 +169,12 @@ impl BatchPoller {
     /// The request failed.
     pub(crate) fn failed(&mut self, cx: &mut Cx<'_>, error: ApiError) {
         self.open = None;
-        // A wakeup that came while it was on its way is answered at once.
-        let prompted = self.all || !self.named.is_empty() || !self.providers.is_empty();
         let wait = wait_after(cx, error, &mut self.failures);
         if let ApiError::Throttled { retry_after_ms: Some(_) } = error {
             self.not_before = Some(cx.now.mono.after(wait));
         }
-        self.waits = !prompted || error == ApiError::Undecodable;
+        // A wakeup that came while it was on its way is answered at once.
+        self.waits = !self.nudged || error == ApiError::Undecodable;
         cx.arm(TimerKey::Poll, wait);
     }
 
@@ -181,7 +192,9 @@ pub(super) fn wait_after(cx: &mut Cx<'_>, error: ApiError, failures: &mut Failur
     match error {
         ApiError::Undecodable => timing.poll,
         ApiError::Throttled { retry_after_ms: Some(ms) } => {
-            Duration::from_millis(u64::from(ms)).clamp(Duration::from_millis(1), timing.retry_after_cap)
+            // Zero would be a busy loop.
+            let least = timing.claim_backoff.base.min(timing.poll).min(timing.retry_after_cap);
+            Duration::from_millis(u64::from(ms)).clamp(least, timing.retry_after_cap)
         }
         _ => {
             let shape =

@@ -114,13 +114,14 @@ impl Claims {
         }
     }
 
-    /// A claim for many ended.
+    /// A claim for many ended. `fresh` says whether it brought a task that is not here yet.
     pub(crate) fn batch_ended(
         &mut self,
         cx: &mut Cx<'_>,
         runtimes: &Runtimes,
         (hold, pass, scope): (Vec<SlotPermit>, ClaimPass, ClaimScope),
         result: Result<ApiReply, ApiError>,
+        fresh: bool,
     ) -> Catch {
         self.gate.exit(pass);
         if let ClaimScope::Only { provider } = &scope {
@@ -129,7 +130,7 @@ impl Claims {
         let mut catch = Catch { offers: Vec::new(), permits: hold, gone: None, unauthorized: false };
         match result {
             Ok(ApiReply::Claimed { offers, unusable }) => {
-                self.batch.claimed(cx, &scope, offers.len());
+                self.batch.claimed(cx, &scope, fresh);
                 unusable_fact(cx, unusable);
                 catch.offers = offers;
             }
@@ -152,20 +153,27 @@ impl Claims {
         catch
     }
 
-    /// A claim for one ended.
+    /// A claim for one ended; `fresh` as above.
     pub(crate) fn one_ended(
         &mut self,
         cx: &mut Cx<'_>,
-        op: OpId,
-        (slot, pass, runtime, provider): (SlotPermit, ClaimPass, RuntimeId, Provider),
+        runtimes: &Runtimes,
+        (op, slot, pass, runtime, provider): (OpId, SlotPermit, ClaimPass, RuntimeId, Provider),
         result: Result<ApiReply, ApiError>,
+        fresh: bool,
     ) -> Catch {
         self.gate.exit(pass);
         self.slots.give_room(&provider, 1);
+        self.per_runtime.answered(op, &runtime);
+        match self.active {
+            Active::Batch if self.slots.room(&provider).is_some() => self.batch.room(provider),
+            Active::Batch => {}
+            Active::PerRuntime => self.per_runtime.room(cx, &provider, runtimes),
+        }
         let mut catch = Catch { offers: Vec::new(), permits: vec![slot], gone: None, unauthorized: false };
         match result {
             Ok(ApiReply::Claimed { offers, unusable }) => {
-                self.per_runtime.claimed(cx, op, &runtime, !offers.is_empty());
+                self.per_runtime.claimed(cx, op, &runtime, fresh);
                 unusable_fact(cx, unusable);
                 catch.offers = offers;
             }

@@ -42,6 +42,8 @@ struct Poller {
 #[derive(Debug, Default, Hash, Serialize, Deserialize)]
 pub(crate) struct PerRuntimePollers {
     pollers: BTreeMap<RuntimeId, Poller>,
+    /// Claims whose poller ended before their answer: a new poller of the runtime waits for it.
+    left_open: BTreeMap<RuntimeId, OpId>,
     queue: VecDeque<RuntimeId>,
 }
 
@@ -63,8 +65,13 @@ impl PerRuntimePollers {
         if self.pollers.contains_key(runtime) {
             return;
         }
-        let poller =
+        let mut poller =
             Poller { state: State::Sleeping, nudged: false, failures: Failures::default(), not_before: None };
+        if let Some(op) = self.left_open.remove(runtime) {
+            (poller.state, poller.nudged) = (State::Claiming(op), prompted);
+            self.pollers.insert(runtime.clone(), poller);
+            return;
+        }
         self.pollers.insert(runtime.clone(), poller);
         let first = offset(runtime, cx.timing().poll);
         if prompted || first.is_zero() {
@@ -76,16 +83,28 @@ impl PerRuntimePollers {
 
     /// Ends a poller; a claim on its way is answered all the same.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
-        self.pollers.remove(runtime);
+        if let Some(Poller { state: State::Claiming(op), .. }) = self.pollers.remove(runtime) {
+            self.left_open.insert(runtime.clone(), op);
+        }
         self.queue.retain(|queued| queued != runtime);
         cx.disarm(&TimerKey::PollOne(runtime.clone()));
     }
 
     pub(crate) fn stop_all(&mut self, cx: &mut Cx<'_>) {
-        for runtime in std::mem::take(&mut self.pollers).into_keys() {
-            cx.disarm(&TimerKey::PollOne(runtime));
+        for (runtime, poller) in std::mem::take(&mut self.pollers) {
+            cx.disarm(&TimerKey::PollOne(runtime.clone()));
+            if let State::Claiming(op) = poller.state {
+                self.left_open.insert(runtime, op);
+            }
         }
         self.queue.clear();
+    }
+
+    /// A claim ended, whoever sent it.
+    pub(crate) fn answered(&mut self, op: OpId, runtime: &RuntimeId) {
+        if self.left_open.get(runtime) == Some(&op) {
+            self.left_open.remove(runtime);
+        }
     }
 
     pub(crate) fn wake(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {

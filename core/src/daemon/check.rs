@@ -27,8 +27,8 @@ pub enum Broken {
         /// What the table has.
         open: u32,
     },
-    /// A task is in no phase.
-    #[error("task {claim} was left between two phases")]
+    /// A task is in no phase, or over.
+    #[error("task {claim} was left between two phases, or is over and still here")]
     Phase {
         /// Its claim.
         claim: u64,
@@ -57,7 +57,7 @@ impl State {
             return Err(Broken::Claims { counted: self.claims.on_their_way(), open });
         }
         for (claim, task) in &self.tasks {
-            if task.phase_name().is_none() {
+            if task.phase_name().is_none() || task.is_over() {
                 return Err(Broken::Phase { claim: claim.0 });
             }
             let indexed = self.by_runtime.contains(&(task.runtime().clone(), *claim))

@@ -12,7 +12,7 @@ use crate::beats::Beats;
 use crate::claim::Claims;
 use crate::config::{Config, ConfigError};
 use crate::digest::Digest;
-use crate::effect::Effects;
+use crate::effect::{Effects, ExitCause};
 use crate::env::{Cx, Env};
 use crate::event::{ClaimKey, Event};
 use crate::id::{RuntimeId, TaskId};
@@ -54,6 +54,8 @@ struct State {
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
     dialled: bool,
+    /// The process ends at the end of this step.
+    leaving: Option<ExitCause>,
     exited: bool,
     strays_told: u64,
 }
@@ -104,6 +106,7 @@ impl Daemon {
             late: Late::default(),
             shutdown: Shutdown::default(),
             dialled: false,
+            leaving: None,
             exited: false,
             strays_told: 0,
         };
@@ -115,11 +118,17 @@ impl Daemon {
     /// Takes one event and writes what is to be done about it, after what is in `out` already.
     ///
     /// Total: any event at any time; it never blocks, fails or panics. An event that fits nothing is counted and ignored. Deadlines that have
-    /// passed are acted upon after the event, so that an answer which comes at its deadline wins.
+    /// passed are acted upon after the event, so that an answer which comes at its deadline wins. After `Effect::Exit` nothing is.
     pub fn handle(&mut self, now: Now, event: &Event, out: &mut Effects) {
         self.state.clamp(now);
+        if self.state.exited {
+            return;
+        }
         self.state.route(event, out);
         for _ in 0..TIMERS_PER_STEP {
+            if self.state.leaving.is_some() {
+                break;
+            }
             let Some(timer) = self.state.env.timers.pop_due(self.state.now.mono) else { break };
             self.state.due(&timer, out);
         }
@@ -132,8 +141,11 @@ impl Daemon {
         }
     }
 
-    /// When the daemon wants to be called again although nothing happened, and why.
+    /// When the daemon wants to be called again although nothing happened, and why. Never after its exit.
     pub fn next_wakeup(&self) -> Option<(Instant, TimerKey)> {
+        if self.state.exited {
+            return None;
+        }
         self.state.env.timers.next().map(|(at, key)| (at, key.clone()))
     }
 

@@ -5,7 +5,7 @@ use crate::claim::Catch;
 use crate::effect::{Effect, Effects, ExitCause, ExitReport, Fact};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Event, Offer, RunEvent, WsEvent};
+use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
 use crate::op::ApiOp;
@@ -57,9 +57,11 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, late);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
+        let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
+        let fresh = |r: &Result<ApiReply, ApiError>| matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|offer| !here(offer)));
         match kind {
             ApiOp::Renew => {
                 if r.as_ref().err().copied().and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
@@ -71,13 +73,22 @@ impl State {
                 let first = !runtimes.has_list();
                 let changes = runtimes.listed(&mut cx, r.clone());
                 if first && refused == Some(Refusal::Unauthorized) {
-                    self.exit(ExitCause::Unauthorized, out);
+                    self.exit(ExitCause::Unauthorized);
                     return;
                 }
                 self.changed(changes, out);
             }
             ApiOp::Register(workspace) => {
-                let changes = runtimes.registered(&mut cx, &workspace, r.clone());
+                if !self.shutdown.is_serving() {
+                    let hosted = runtimes.registered_too_late(op, &workspace, r);
+                    self.deregister(hosted, out);
+                    return;
+                }
+                let busy = |runtime: &RuntimeId| {
+                    let mut here = by_runtime.range((runtime.clone(), ClaimKey(0))..);
+                    here.next().is_some_and(|(of, _)| of == runtime) || late.owes(runtime)
+                };
+                let changes = runtimes.registered(&mut cx, (op, &workspace), r.clone(), &busy);
                 self.changed(changes, out);
             }
             ApiOp::Orphans(runtime) => {
@@ -86,13 +97,13 @@ impl State {
                 let changes = if gone {
                     runtimes.gone(&mut cx, &runtime)
                 } else {
-                    runtimes.orphans_done(&mut cx, &runtime)
+                    runtimes.orphans_done(&mut cx, op, &runtime)
                 };
                 self.changed(changes, out);
             }
             ApiOp::Deregister { last } => {
                 if last {
-                    self.shutdown.deregistering = false;
+                    self.shutdown.deregistering -= 1;
                 }
             }
             ApiOp::Beat(runtime) => {
@@ -104,11 +115,12 @@ impl State {
                 }
             }
             ApiOp::Claim { hold, pass, scope } => {
-                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone());
+                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh(r));
                 self.caught(catch, out);
             }
             ApiOp::ClaimOne { slot, pass, runtime, provider } => {
-                let catch = claims.one_ended(&mut cx, op, (slot, pass, runtime, provider), r.clone());
+                let claim = (op, slot, pass, runtime, provider);
+                let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh(r));
                 self.caught(catch, out);
             }
             ApiOp::Task(claim, kind) => {
@@ -118,11 +130,7 @@ impl State {
                 self.reap(claim, out);
             }
             ApiOp::Late => {
-                if let Some(task) = late.replied(&mut cx, op, r.clone())
-                    && !tasks.values().any(|live| *live.id() == task)
-                {
-                    self.by_id.remove(&task);
-                }
+                late.replied(&mut cx, op, r.clone());
             }
         }
     }
@@ -157,7 +165,12 @@ impl State {
     ) -> Option<crate::token::SlotPermit> {
         let serving = self.shutdown.is_serving();
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        if by_id.contains_key(&offer.task) || late.has(&offer.task) || tasks.contains_key(&offer.claim) {
+        if tasks.contains_key(&offer.claim) {
+            // The adapter numbers claims; it must not use a number twice, and nobody may forget the claim that has it.
+            cx.env.ops.stray();
+            return permit;
+        }
+        if by_id.contains_key(&offer.task) || late.has(&offer.task) {
             // The lease may have run out: the run that is here says that it is still at it.
             if let Some(task) = by_id.get(&offer.task).and_then(|claim| tasks.get_mut(claim)) {
                 task.look(&mut cx);
@@ -185,7 +198,7 @@ impl State {
     }
 
     /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot.
-    pub(super) fn reap(&mut self, claim: crate::event::ClaimKey, out: &mut Effects) {
+    pub(super) fn reap(&mut self, claim: ClaimKey, out: &mut Effects) {
         if !self.tasks.get(&claim).is_some_and(Task::is_over) {
             return;
         }
@@ -194,11 +207,10 @@ impl State {
         let slot = task.slot();
         let remains = task.remains(&mut cx);
         by_runtime.remove(&(remains.runtime.clone(), claim));
+        by_id.remove(&remains.id);
         let delivered = remains.late.is_none();
         if let Some(entry) = remains.late {
             late.add(&mut cx, entry);
-        } else {
-            by_id.remove(&remains.id);
         }
         roots.forget_waiter(claim);
         for mark in remains.marks {
@@ -242,7 +254,7 @@ impl State {
                     // A task of the runtime ended on the server: perhaps one that runs here.
                     let here: Vec<_> = match runtime {
                         Some(runtime) => by_runtime
-                            .range((runtime.clone(), crate::event::ClaimKey(0))..)
+                            .range((runtime.clone(), ClaimKey(0))..)
                             .take_while(|(of, _)| of == runtime)
                             .map(|(_, claim)| *claim)
                             .collect(),
@@ -271,6 +283,7 @@ impl State {
     /// The set of runtimes changed: a runtime leaves the set before its heartbeat ends, and joins it before it begins.
     fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
         split!(self, out => cx, runtimes, claims, beats, link);
+        let another_set = changes.iter().any(|change| !matches!(change, Change::Claimable(_)));
         for change in changes {
             match change {
                 Change::Added(runtime) => beats.add(&mut cx, &runtime),
@@ -282,7 +295,7 @@ impl State {
             }
         }
         let set = runtimes.generation();
-        if link.set_changed(&mut cx, set) {
+        if another_set && link.set_changed(&mut cx, set) {
             beats.link_down();
         }
         if runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
@@ -296,11 +309,7 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
         match timer {
             TimerKey::Stop => self.stop_due(out),
-            TimerKey::Op(op) => {
-                if cx.env.ops.is_open(*op) {
-                    cx.emit(Effect::Cancel { op: *op });
-                }
-            }
+            TimerKey::Op(op) => cx.cancel(*op),
             TimerKey::Prepare(claim)
             | TimerKey::Lease(claim)
             | TimerKey::StartRetry(claim)
@@ -334,21 +343,25 @@ impl State {
     pub(super) fn finish_step(&mut self, out: &mut Effects) {
         self.stop_on(out);
         split!(self, out => cx, runtimes, claims);
-        claims.feed(&mut cx, runtimes);
+        if self.leaving.is_none() {
+            claims.feed(&mut cx, runtimes);
+        }
         let total = cx.env.ops.strays();
         if total > self.strays_told {
             self.strays_told = total;
             out.push(Effect::Fact { fact: Fact::Stray { total } });
         }
+        if let Some(cause) = self.leaving {
+            self.exited = true;
+            let abandoned =
+                self.tasks.values().filter(|task| task.owes_report()).map(|task| task.id().clone());
+            let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
+            out.push(Effect::Exit { report: ExitReport { cause, abandoned } });
+        }
     }
 
-    pub(super) fn exit(&mut self, cause: ExitCause, out: &mut Effects) {
-        if self.exited {
-            return;
-        }
-        self.exited = true;
-        let abandoned = self.tasks.values().map(|task| task.id().clone());
-        let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
-        out.push(Effect::Exit { report: ExitReport { cause, abandoned } });
+    /// Ends the process once this step is done, as nothing may come after that.
+    pub(super) fn exit(&mut self, cause: ExitCause) {
+        self.leaving.get_or_insert(cause);
     }
 }

@@ -6,8 +6,10 @@ use super::route::split;
 use crate::claim::Claims;
 use crate::effect::{ApiCall, Effects, ExitCause, Fact, StopPhase};
 use crate::env::Cx;
+use crate::id::RuntimeId;
 use crate::op::ApiOp;
 use crate::timer::TimerKey;
+use std::time::Duration;
 
 impl State {
     /// Somebody wants the daemon to end.
@@ -28,11 +30,6 @@ impl State {
         let hosted = runtimes.close(&mut cx);
         beats.close(&mut cx);
         link.close(&mut cx);
-        if !hosted.is_empty() {
-            shutdown.deregistering = true;
-            let within = cx.timing().stop_deregister;
-            cx.api(ApiOp::Deregister { last: true }, ApiCall::Deregister { runtimes: hosted }, within);
-        }
         let mut ended = Vec::new();
         for (claim, task) in tasks.iter_mut() {
             task.stop(&mut cx);
@@ -40,8 +37,19 @@ impl State {
         }
         let within = cx.timing().stop_claims;
         cx.arm(TimerKey::Stop, within);
+        self.deregister(hosted, out);
         for claim in ended {
             self.reap(claim, out);
+        }
+    }
+
+    /// Takes runtimes off line, as part of a stop.
+    pub(super) fn deregister(&mut self, runtimes: Vec<RuntimeId>, out: &mut Effects) {
+        if !runtimes.is_empty() {
+            split!(self, out => cx, shutdown);
+            shutdown.deregistering += 1;
+            let within = cx.timing().stop_deregister;
+            cx.api(ApiOp::Deregister { last: true }, ApiCall::Deregister { runtimes }, within);
         }
     }
 
@@ -54,8 +62,13 @@ impl State {
         split!(self, out => cx, shutdown);
         match shutdown.phase() {
             // The claims are ended now; what one of them brings all the same is still handed back.
-            StopPhase::Claims => Claims::cancel_open(&mut cx),
-            StopPhase::Tasks | StopPhase::Deregistering => self.leave(out),
+            StopPhase::Claims if !shutdown.claims_cancelled => {
+                shutdown.claims_cancelled = true;
+                Claims::cancel_open(&mut cx);
+                let within = cx.timing().stop_tasks;
+                cx.arm(TimerKey::Stop, within);
+            }
+            StopPhase::Claims | StopPhase::Tasks | StopPhase::Deregistering => self.leave(out),
             StopPhase::Serving | StopPhase::Exited => {}
         }
     }
@@ -63,33 +76,34 @@ impl State {
     /// Goes on as far as the state allows.
     pub(super) fn stop_on(&mut self, out: &mut Effects) {
         if self.shutdown.phase() == StopPhase::Claims && self.claims.on_their_way() == 0 {
-            self.enter_stop(StopPhase::Tasks, out);
-            split!(self, out => cx);
-            let within = cx.timing().stop_tasks;
-            cx.arm(TimerKey::Stop, within);
+            let within = self.cfg.timers.stop_tasks;
+            self.enter_stop(StopPhase::Tasks, within, out);
         }
         if self.shutdown.phase() == StopPhase::Tasks && self.tasks.is_empty() {
-            self.enter_stop(StopPhase::Deregistering, out);
-            split!(self, out => cx);
-            let within = cx.timing().stop_deregister;
-            cx.arm(TimerKey::Stop, within);
+            let within = self.cfg.timers.stop_deregister;
+            self.enter_stop(StopPhase::Deregistering, within, out);
         }
-        if self.shutdown.phase() == StopPhase::Deregistering && !self.shutdown.deregistering {
+        if self.shutdown.phase() == StopPhase::Deregistering
+            && self.shutdown.deregistering == 0
+            && !self.runtimes.is_registering()
+        {
             self.leave(out);
         }
     }
 
-    fn enter_stop(&mut self, phase: StopPhase, out: &mut Effects) {
+    /// Goes on to the next thing to wait for, and for how long: no longer than a hurried stop has left.
+    fn enter_stop(&mut self, phase: StopPhase, within: Duration, out: &mut Effects) {
         split!(self, out => cx, shutdown);
         if shutdown.advance(phase) {
             cx.fact(Fact::Stopping { phase });
         }
+        if !shutdown.forced {
+            cx.arm(TimerKey::Stop, within);
+        }
     }
 
     fn leave(&mut self, out: &mut Effects) {
-        self.enter_stop(StopPhase::Exited, out);
-        split!(self, out => cx);
-        cx.disarm(&TimerKey::Stop);
-        self.exit(ExitCause::Stopped, out);
+        self.enter_stop(StopPhase::Exited, Duration::ZERO, out);
+        self.exit(ExitCause::Stopped);
     }
 }

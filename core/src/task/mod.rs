@@ -48,8 +48,10 @@ pub(crate) struct Task {
     lost: bool,
     /// Whether the collector's record is due at the end.
     record: bool,
-    /// What the late outbox has to take over.
-    late_report: Option<ReportKind>,
+    /// Whether the daemon stops: nothing is launched any more.
+    stopping: bool,
+    /// What the late outbox has to take over, and how often it was tried.
+    late_report: Option<(ReportKind, u32)>,
 }
 
 /// What a finished task hands back.
@@ -82,6 +84,7 @@ impl Task {
             usage: Side::default(),
             pin: Side::default(),
             lost: false,
+            stopping: false,
             record: false,
             late_report: None,
         }
@@ -136,8 +139,18 @@ impl Task {
         self.phase.name()
     }
 
+    /// Whether nothing is left to do here: a post of messages that the late outbox would have to follow must have ended.
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, Phase::Over) && !self.messages.is_posting()
+    }
+
+    /// Whether its end is still to be told to the server.
+    pub(crate) fn owes_report(&self) -> bool {
+        match &self.phase {
+            Phase::Settling(settling) => settling.verdict.is_some(),
+            Phase::Sealing { .. } | Phase::Over => self.late_report.is_some(),
+            _ => true,
+        }
     }
 
     fn wanted_marks(&self) -> usize {
@@ -179,6 +192,7 @@ impl Task {
             FsOp::Unwind => self.unwound(cx, op),
             FsOp::Seal => {
                 if matches!(self.phase, Phase::Sealing { op: open } if open == op) {
+                    self.messages.halt(cx, self.claim);
                     self.phase = Phase::Over;
                 }
             }
@@ -309,6 +323,14 @@ impl Task {
     }
 
     fn watched(&mut self, cx: &mut Cx<'_>, op: OpId, result: &Result<ApiReply, ApiError>) {
+        if let Phase::Settling(settling) = &mut self.phase
+            && settling.verdict.is_some()
+            && matches!(result, Ok(ApiReply::Task { status }) if status.is_terminal())
+        {
+            // The last look came back after the run had ended: what it saw still counts.
+            settling.verdict = Some(ReportKind::CancelAck);
+            self.record = false;
+        }
         match self.watch.replied(cx, self.claim, op, result) {
             Seen::Stands => {}
             Seen::Ended => self.end(cx, EndReason::Server),
@@ -359,7 +381,7 @@ impl Task {
             report::Step::Wait => {}
             report::Step::Settled => self.enter_seal(cx),
             report::Step::Late => {
-                self.late_report = Some(report.kind());
+                self.late_report = Some((report.kind(), report.tries()));
                 self.enter_seal(cx);
             }
         }
@@ -398,11 +420,12 @@ impl Task {
         let late = owes.then(|| Entry {
             claim,
             task: self.id.clone(),
-            report: self.late_report,
+            runtime: self.runtime.clone(),
+            report: self.late_report.map(|(kind, _)| kind),
             sent,
             have,
             ask,
-            tries: 0,
+            tries: self.late_report.map_or(0, |(_, tries)| tries),
         });
         Remains {
             claim,

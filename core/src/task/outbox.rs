@@ -4,7 +4,7 @@
 use crate::backoff::Failures;
 use crate::effect::{ApiCall, Fact};
 use crate::env::Cx;
-use crate::error::{ApiError, Refusal};
+use crate::error::ApiError;
 use crate::event::{ApiReply, ClaimKey};
 use crate::id::OpId;
 use crate::op::{ApiOp, TaskOp};
@@ -24,6 +24,8 @@ pub(crate) struct Messages {
     ask: bool,
     /// Nothing more will come: what is there goes at once.
     hurry: bool,
+    /// Nothing more is sent from here.
+    halted: bool,
     failures: Failures,
 }
 
@@ -80,10 +82,19 @@ impl Messages {
         self.op = None;
         match result {
             Ok(reply) => {
-                let upto = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
-                self.took(cx, claim, upto);
+                let part = if let ApiReply::Known { upto: part } = reply { part.min(upto) } else { upto };
+                if part > self.sent {
+                    self.took(cx, claim, part);
+                    if part < upto {
+                        // One request did not hold them all: the rest has waited long enough.
+                        self.due(cx, claim);
+                    }
+                } else {
+                    // Taken, and nothing of it was: at once again would be a busy loop.
+                    self.failed(cx, claim);
+                }
             }
-            Err(ApiError::Unknown) => {
+            Err(error) if error.leaves_doubt() => {
                 self.ask = true;
                 self.failed(cx, claim);
             }
@@ -113,9 +124,7 @@ impl Messages {
                 self.ask = false;
                 self.took(cx, claim, upto.clamp(self.sent, self.have));
             }
-            Err(error) if error.is_passing() && error.refusal() != Some(Refusal::RouteMissing) => {
-                self.failed(cx, claim);
-            }
+            Err(error) if error.is_passing() => self.failed(cx, claim),
             // Nobody can say: rather twice than not at all.
             Ok(_) | Err(_) => {
                 self.ask = false;
@@ -125,8 +134,13 @@ impl Messages {
     }
 
     fn took(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, upto: u32) {
-        self.sent = self.sent.max(upto);
-        self.failures.reset();
+        if upto > self.sent {
+            self.sent = upto;
+            self.failures.reset();
+        }
+        if self.halted {
+            return;
+        }
         if self.hurry {
             self.due(cx, claim);
         } else {
@@ -135,9 +149,26 @@ impl Messages {
     }
 
     fn failed(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if self.halted {
+            return;
+        }
         let shape = cx.timing().post_backoff;
         let wait = self.failures.next_wait(shape, &mut cx.env.rng);
         cx.arm(TimerKey::Flush(claim), wait);
+    }
+
+    /// The task is over: what is on its way is ended, so that who goes on with the rest need not guess.
+    pub(crate) fn halt(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        self.halted = true;
+        cx.disarm(&TimerKey::Flush(claim));
+        if let Some(op) = self.op {
+            cx.cancel(op);
+        }
+    }
+
+    /// Whether something is on its way.
+    pub(crate) const fn is_posting(&self) -> bool {
+        self.op.is_some()
     }
 
     /// Whether the server has all there is.
@@ -147,7 +178,7 @@ impl Messages {
 
     /// What a late outbox must know to go on: sent, have, and whether to ask first.
     pub(crate) const fn rest(&self) -> (u32, u32, bool) {
-        (self.sent, self.have, self.ask || self.op.is_some())
+        (self.sent, self.have, self.ask)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) enum Phase {
     Reporting(Report),
     /// The directory is closed.
     Sealing { op: OpId },
-    /// Nothing is left to do.
+    /// Nothing is left to do but to wait for the end of a post of messages.
     Over,
 }
 
@@ -94,17 +94,17 @@ pub(super) struct Settling {
 }
 
 impl Phase {
-    /// Its name for people; `None` for those that are over within a step.
+    /// Its name for people; `None` for what is over within a step.
     pub(super) const fn name(&self) -> Option<PhaseName> {
         Some(match self {
-            Self::Moving | Self::Over => return None,
+            Self::Moving => return None,
             Self::AwaitingRoot => PhaseName::AwaitingRoot,
             Self::Preparing { .. } => PhaseName::Preparing,
             Self::Starting { .. } | Self::LeaseEnding { .. } => PhaseName::Starting,
             Self::Running(_) => PhaseName::Running,
             Self::Settling(_) => PhaseName::Settling,
             Self::Reporting(_) => PhaseName::Reporting,
-            Self::Sealing { .. } => PhaseName::Sealing,
+            Self::Sealing { .. } | Self::Over => PhaseName::Sealing,
         })
     }
 }

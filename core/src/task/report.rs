@@ -63,6 +63,10 @@ impl Report {
         self.kind
     }
 
+    pub(crate) const fn tries(&self) -> u32 {
+        self.tries
+    }
+
     pub(crate) fn send(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
         if self.op.is_none() {
             self.tries += 1;

@@ -91,12 +91,14 @@ impl Task {
         if outcome.usage {
             self.usage.ready();
         }
-        if outcome.resume_rejected && !run.fresh && self.ending.is_none() {
+        let again = outcome.resume_rejected && !run.fresh && self.ending.is_none();
+        if again && !self.stopping {
             self.launch(cx, run.prepared, run.lease, true);
             return;
         }
         let natural = match outcome.end {
             RunEnd::Completed => ReportKind::Complete,
+            RunEnd::Failed { .. } if again => ReportKind::Fail { reason: FailReason::RuntimeOffline },
             RunEnd::Failed { reason } => ReportKind::Fail { reason },
         };
         let verdict = self.verdict(natural);
@@ -111,6 +113,7 @@ impl Task {
 
     /// Ends the task because the daemon stops.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.stopping = true;
         if !self.is_answered() {
             self.end(cx, EndReason::Stop);
         }

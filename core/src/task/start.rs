@@ -75,21 +75,18 @@ impl Task {
         if start.step != StartStep::Asking(op) {
             return;
         }
-        if self.ending.is_some() {
-            self.start_failed(cx, FailReason::Timeout);
-            return;
-        }
-        let (maybe, refused) = (start.maybe, start.refused);
+        let (maybe, refused, ending) = (start.maybe, start.refused, self.ending.is_some());
         match result {
+            Ok(ApiReply::Task { status }) if status.is_terminal() => self.drop_start(cx),
+            Ok(ApiReply::Task { status: TaskStatus::Queued | TaskStatus::Deferred }) => self.drop_start(cx),
+            Err(error) if error.refusal() == Some(Refusal::TaskGone) => self.drop_start(cx),
+            _ if ending => self.start_failed(cx, FailReason::Timeout),
             Ok(ApiReply::Task { status: TaskStatus::Running }) if maybe => self.started(cx),
             Ok(ApiReply::Task { status: TaskStatus::Dispatched | TaskStatus::WaitingLocalDirectory })
                 if refused.is_none_or(|status| matches!(status, 401 | 403)) =>
             {
                 self.start_later(cx, false);
             }
-            Ok(ApiReply::Task { status }) if status.is_terminal() => self.drop_start(cx),
-            Ok(ApiReply::Task { status: TaskStatus::Queued | TaskStatus::Deferred }) => self.drop_start(cx),
-            Err(error) if error.refusal() == Some(Refusal::TaskGone) => self.drop_start(cx),
             Err(error) if error.is_passing() => self.start_later(cx, true),
             Ok(_) | Err(_) => self.start_failed(cx, FailReason::Unknown),
         }

@@ -70,6 +70,12 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
+    /// The server says that it has messages up to here. Those that were never sent are other ones, whatever their number.
+    pub fn stored(&self, upto: u32) {
+        let sealed = self.inner().sealed;
+        self.taken(upto.min(sealed));
+    }
+
     /// Whether the agent may say more.
     pub fn has_room(&self) -> bool {
         self.inner().bytes < MAX_UNSENT
@@ -172,6 +178,17 @@ mod tests {
         let (again, _) = outbox.batch(0, 2);
         assert_eq!(again.iter().map(|m| m.content.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(outbox.batch(1, 2).0.len(), 1, "what the server has is forgotten");
+    }
+
+    #[test]
+    fn what_was_never_sent_is_not_forgotten_on_the_servers_word() {
+        let outbox = Outbox::default();
+        outbox.push(text("a"));
+        assert_eq!(outbox.batch(0, 1).1, 1);
+        outbox.push(text("b"));
+        outbox.stored(9);
+        let (batch, _) = outbox.batch(0, 9);
+        assert_eq!(batch.iter().map(|m| m.content.as_str()).collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ const LIMIT: Duration = Duration::from_secs(45);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Between two movements of the spinners.
 const FRAME: Duration = Duration::from_millis(90);
+/// The file in the demo's directory that its trace is written to.
+const TRACE: &str = "trace.jsonl";
 /// Variables of the user that the demo's daemon and agents see.
 const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER"];
 
@@ -78,13 +80,16 @@ async fn show(
     let begun = Instant::now();
     let env = environment(env, place)?;
     let mut settings = Settings::load(&demo.flags, &env, place.dir())?;
+    place.settle(&mut settings);
     settings.agent_temp_base = Some(place.folder("tmp")?);
     // A small temporary file system is enough for six short tasks.
     settings.min_free_space = None;
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
-    let record = demo.record.as_ref().map(|file| cwd.join(file));
-    let records = records(place.dir(), record.as_deref());
+    let own = place.dir().join(TRACE);
+    let traces: Vec<PathBuf> =
+        std::iter::once(own).chain(demo.record.as_ref().map(|file| cwd.join(file))).collect();
+    let records = traces.iter().cloned().map(Record::Whole).collect();
     let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), records, redactor };
     let mut embedded = Embedded::start(wanted).await?;
     let scenarios = demo_tasks();
@@ -95,13 +100,14 @@ async fn show(
         () = interrupts.next() => played.cut = Some("it was interrupted"),
         done = play(&mut embedded, &scenarios, begun + LIMIT, &mut played) => done?,
     }
+    if let Some(why) = played.cut {
+        tell(&format!("{why}; the daemon ends its runs and reports them (Ctrl-C hurries it)"));
+    }
     let Embedded { server, daemon } = embedded;
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
     server.stop().await;
-    let trace = record.unwrap_or_else(|| place.dir().join(TRACE));
-    let trace = trace.exists().then_some(trace);
-    let text = report::text(&rows, place, trace.as_deref());
+    let text = report::text(&rows, place, &traces);
     // Nobody reads it: then the exit code says it all.
     let _ = io::stdout().write_all(text.as_bytes());
     match report::complaint(&rows, played.cut) {
@@ -111,15 +117,6 @@ async fn show(
             Ok(Exit::Failed)
         }
     }
-}
-
-/// The file in the demo's directory that its own trace is written to.
-const TRACE: &str = "trace.jsonl";
-
-/// The demo's own trace in `dir`, and the one that the user wants at `record`.
-fn records(dir: &Path, record: Option<&Path>) -> Vec<Record> {
-    let wanted = record.map(|file| Record::Whole(file.to_owned()));
-    [Record::Whole(dir.join(TRACE))].into_iter().chain(wanted).collect()
 }
 
 /// An environment of its own: an empty home, and the double as the only agent CLI.
@@ -181,7 +178,6 @@ async fn play(
         }
     }
     progress.show(server.with_plane(|plane, _| look(plane)));
-    progress.close();
     Ok(())
 }
 

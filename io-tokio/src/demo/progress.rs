@@ -4,7 +4,7 @@ use super::tell;
 use crate::local::speech::{call, one_line};
 use crate::plane::scenario::Scenario;
 use crate::plane::{Message, Plane, State, Task};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use longshore_core::id::TaskId;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -38,7 +38,7 @@ impl Glance {
 fn last_words(row: &Task) -> Option<String> {
     let text = match row.state {
         State::Completed => row.result.as_ref().map(|result| &*result.output),
-        State::Failed => row.error.as_deref(),
+        State::Failed => row.error.as_deref().and_then(|error| error.lines().next()),
         State::Cancelled if row.cancel_acked => Some("its agent was ended"),
         _ => None,
     };
@@ -48,7 +48,10 @@ fn last_words(row: &Task) -> Option<String> {
 /// The last thing that an agent said or did.
 fn words(said: &[Message]) -> String {
     let of = |message: &Message| match &*message.kind {
-        "text" | "thinking" => message.content.as_deref().map(|text| one_line(text, WORDS)),
+        "text" | "thinking" => {
+            let last = message.content.as_deref()?.lines().rfind(|line| !line.trim().is_empty())?;
+            Some(one_line(last, WORDS))
+        }
         "tool_use" => message.tool.as_deref().map(|tool| call(tool, message.input.as_deref())),
         _ => None,
     };
@@ -113,11 +116,6 @@ impl Progress {
         self.bars.iter().flatten().filter(|bar| !bar.is_finished()).for_each(ProgressBar::tick);
     }
 
-    /// Leaves the lines as they are.
-    pub(super) fn close(&self) {
-        self.bars.iter().flatten().for_each(ProgressBar::abandon);
-    }
-
     fn line(&self, n: usize, glance: &Glance) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let mut line = format!("{at:6.2}s  {:<10} {}", self.names[n], glance.state.as_str());
@@ -125,6 +123,17 @@ impl Progress {
             let _ = write!(line, ": {}", glance.words);
         }
         line
+    }
+}
+
+impl Drop for Progress {
+    /// Leaves the lines as they are.
+    fn drop(&mut self) {
+        if let Some(bars) = &self.bars {
+            bars.iter().for_each(ProgressBar::abandon);
+            // The cursor stands at the end of the last of them.
+            tell("");
+        }
     }
 }
 
@@ -153,10 +162,12 @@ fn style(state: State, as_it_should: bool) -> ProgressStyle {
     let mark = if as_it_should { "✔" } else { "✘" };
     ProgressStyle::with_template(template)
         .expect("the templates are good")
-        .with_key("phase", move |_: &_, out: &mut dyn std::fmt::Write| {
-            let _ = out.write_str(phase);
-        })
-        .with_key("mark", move |_: &_, out: &mut dyn std::fmt::Write| {
-            let _ = out.write_str(mark);
-        })
+        .with_key("phase", write(phase))
+        .with_key("mark", write(mark))
+}
+
+/// A part of a line that is always the same.
+fn write(text: &'static str) -> impl Fn(&ProgressState, &mut dyn std::fmt::Write) + Clone + Send + Sync {
+    // What is written to is a string, which takes everything.
+    move |_, out| out.write_str(text).unwrap_or_default()
 }

@@ -4,14 +4,15 @@ use crate::local::place::Place;
 use crate::local::speech::one_line;
 use crate::plane::scenario::Scenario;
 use crate::plane::{State, Task};
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Columns of the table.
-const WIDTH: u16 = 96;
+/// Columns of the table: it fits every terminal.
+const WIDTH: u16 = 80;
+/// One line below the header, and nothing else that takes room.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 /// Characters of a task's error in a complaint.
 const ERROR: usize = 200;
 
@@ -110,15 +111,15 @@ fn trouble(
 }
 
 /// All that there is to say on standard output.
-pub(super) fn text(rows: &[Row], place: &Place, trace: Option<&Path>) -> String {
-    let mut text = format!("\n{}\n\nWork directories\n", table(rows));
+pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf]) -> String {
+    let mut text = format!("\n{}\n\nWork directories\n", table(rows).trim_fmt());
     for row in rows {
         if let Some(dir) = &row.work_dir {
             let _ = writeln!(text, "  {:<10} {}", row.name, dir.display());
         }
     }
     let _ = writeln!(text, "\nLog    {}", place.log().display());
-    if let Some(trace) = trace {
+    for trace in traces {
         let _ = writeln!(text, "Trace  {}", trace.display());
     }
     let dir = place.dir().display();
@@ -132,10 +133,10 @@ pub(super) fn text(rows: &[Row], place: &Place, trace: Option<&Path>) -> String 
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table
-        .load_style(UTF8_FULL_CONDENSED.with_rounded_corners())
+        .load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(WIDTH)
-        .set_header(["Task", "What it should do", "How it ended", "Reports", "Messages", "Time"]);
+        .set_header(["Task", "What it should do", "Ended", "Tries", "Messages", "Time"]);
     for row in rows {
         let mark = if row.trouble.is_none() { '✔' } else { '✘' };
         let ended = row.ended.map_or("not run", State::as_str);
@@ -149,8 +150,9 @@ fn table(rows: &[Row]) -> Table {
             took,
         ]);
     }
-    for column in 3..6 {
-        if let Some(column) = table.column_mut(column) {
+    for (n, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if n >= 3 {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }

@@ -1,13 +1,11 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::offers;
-use crate::book::Entry;
+use super::{messages, offers};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
 use crate::wire::heartbeat::HeartbeatRequest;
-use crate::wire::message::MessagesRequest;
 use crate::wire::register::{DeregisterRequest, OfferedRuntime, RegisterRequest};
 use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest};
 use crate::wire::status::TaskStatus as WireStatus;
@@ -16,7 +14,6 @@ use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{ApiReply, ClaimKey, Registered, TaskStatus};
 use longshore_core::id::{Provider, WorkspaceId, is_safe_component};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -123,13 +120,10 @@ async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiRepl
         }
         ApiCall::Status { claim } => client.status(&entry(*claim)?.id, limit).await.map(row),
         ApiCall::Messages { claim, after, upto } => {
-            messages(host, &entry(*claim)?, *after, *upto, limit).await
+            messages::post(host, &entry(*claim)?, *after, *upto, limit).await
         }
         ApiCall::MessagesKnown { claim, after } => {
-            let entry = entry(*claim)?;
-            let stored = client.messages_since(&entry.id, *after, limit).await?;
-            let upto = stored.items.iter().filter_map(|message| u32::try_from(message.seq).ok()).max();
-            Ok(ApiReply::Known { upto: upto.unwrap_or(0) })
+            messages::known(host, &entry(*claim)?, *after, limit).await
         }
         ApiCall::Usage { claim } => {
             let entry = entry(*claim)?;
@@ -163,15 +157,6 @@ async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiRepl
         }
         _ => Err(CallError::NotSent { why: "this version does not know the request".to_owned() }),
     }
-}
-
-async fn messages(host: &Host, entry: &Arc<Entry>, after: u32, upto: u32, limit: Limit) -> Result<ApiReply> {
-    let (batch, last) = entry.outbox.batch(after, upto);
-    if !batch.is_empty() {
-        host.client.post_messages(&entry.id, &MessagesRequest { messages: &batch }, limit).await?;
-    }
-    entry.outbox.taken(last);
-    Ok(ApiReply::Known { upto: last })
 }
 
 async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
@@ -262,7 +247,7 @@ async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<
 }
 
 /// What the core needs to know of a failure.
-fn for_core(error: &CallError) -> ApiError {
+pub(super) fn for_core(error: &CallError) -> ApiError {
     match error {
         CallError::NotSent { .. } => ApiError::NotSent,
         CallError::Unknown { .. } => ApiError::Unknown,

@@ -5,6 +5,7 @@ mod disk;
 mod facts;
 mod host;
 mod link;
+mod messages;
 mod offers;
 mod record;
 mod run;

@@ -77,6 +77,7 @@ pub(crate) struct Daemon {
 
 /// What a pair is started with.
 pub(crate) struct Wanted<'a> {
+    /// Settled in the place already, see [`Place::settle`].
     pub(crate) settings: Settings,
     pub(crate) place: &'a Place,
     /// What the agents inherit.
@@ -93,7 +94,6 @@ impl Embedded {
         let Wanted { mut settings, place, env, workspace: (id, name), records, redactor } = wanted;
         let workspaces = vec![(id.to_owned(), name.to_owned())];
         let server = Server::start(Config { workspaces, ..Config::default() }).await?;
-        place.settle(&mut settings);
         settings.server_url = server.url();
         settings.token = server.token().clone();
         // Any free port, so that several can run at the same time.

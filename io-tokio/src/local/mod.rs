@@ -71,18 +71,19 @@ pub enum LocalError {
 pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     refuse_server(&local.flags, "local")?;
     let mut interrupts = Interrupts::catch()?;
-    let settings = Settings::load(&local.flags, env, cwd)?;
+    let mut settings = Settings::load(&local.flags, env, cwd)?;
     let place = match &local.dir {
         Some(dir) => below(&cwd.join(dir))?,
         None => Place::make(&service::state_dir(&settings).join("local"), "local-")?,
     };
+    place.settle(&mut settings);
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let wanted =
-        Wanted { settings, place: &place, env, workspace: ("local", "Local"), records: Vec::new(), redactor };
+    let records = vec![service::flight_recorder(&settings)];
+    let wanted = Wanted { settings, place: &place, env, workspace: ("local", "Local"), records, redactor };
     let mut embedded = match Embedded::start(wanted).await {
         Ok(embedded) => embedded,
         Err(error) => {

@@ -9,7 +9,7 @@ use super::shared::{Inner, Shared};
 use super::{shape, socket};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -49,6 +49,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .merge(task::router())
         .route_layer(from_fn_with_state(Arc::clone(&shared), authorised))
         .fallback(async || no_route())
+        // What is around this bounds bodies already, as large as the real server's.
+        .layer(DefaultBodyLimit::disable())
         .with_state(shared)
 }
 

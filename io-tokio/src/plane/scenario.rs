@@ -110,33 +110,21 @@ pub fn demo_tasks() -> Vec<Scenario> {
     };
     vec![
         Scenario::new("quick", "Answer at once", vec![Step::Result("Four.".into())], "Four."),
-        Scenario::new(
-            "chatty",
-            "Think aloud for a while",
-            vec![
-                Step::Think("Where would one begin?".into()),
-                say("I begin with the README."),
-                Step::Sleep(150),
-                say("Now the sources."),
-                Step::Flood { lines: 40, bytes: 80 },
-                Step::Sleep(150),
-                say("That was a lot to read."),
-                Step::Result("Read everything; nothing is missing.".into()),
-            ],
-            "Read everything; nothing is missing.",
-        ),
+        Scenario::new("chatty", "Think aloud for a while", chatter(), "Read everything; nothing is missing."),
         Scenario::new(
             "tools",
             "Run the tests and mend one",
             vec![
                 bash("cargo test", "1 failed: adds_up"),
                 say("The sum starts at one."),
+                Step::Sleep(700),
                 Step::Tool {
                     name: "Edit".into(),
                     input: json!({ "file_path": "src/sum.rs", "old_string": "= 1", "new_string": "= 0" }),
                     output: "ok".into(),
                 },
                 Step::Write { path: "sum.txt".into(), text: "sum = 0\n".into() },
+                Step::Sleep(700),
                 bash("cargo test", "12 passed"),
                 Step::Result("Fixed: the sum started at one.".into()),
             ],
@@ -178,4 +166,20 @@ pub fn demo_tasks() -> Vec<Scenario> {
             )
         },
     ]
+}
+
+/// Many small texts with pauses, as of somebody who reads.
+fn chatter() -> Vec<Step> {
+    let mut script =
+        vec![Step::Think("Where would one begin?".into()), Step::Say("I begin with the README.\n".into())];
+    for file in 1..=40 {
+        if file % 8 == 1 {
+            script.push(Step::Sleep(450));
+        }
+        script.push(Step::Say(format!("File {file} of 40 is read.\n")));
+    }
+    script.push(Step::Sleep(300));
+    script.push(Step::Say("That was a lot to read.".into()));
+    script.push(Step::Result("Read everything; nothing is missing.".into()));
+    script
 }

@@ -166,6 +166,15 @@ pub(crate) fn is_claim(request: &Request) -> bool {
     request.path.ends_with("/tasks/claim")
 }
 
+/// The numbers from 1 on, each filled up to so many digits, as the double's flood says them.
+pub(crate) fn numbers(to: u64, digits: usize) -> String {
+    use std::fmt::Write;
+    (1..=to).fold(String::new(), |mut text, n| {
+        let _ = write!(text, "{n:0digits$}");
+        text
+    })
+}
+
 fn about(task: &TaskId, call: &str) -> impl Fn(&Request) -> bool + use<> {
     let path = format!("/tasks/{task}/{call}");
     move |request| request.path.ends_with(&path)

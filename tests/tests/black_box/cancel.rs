@@ -1,9 +1,10 @@
 //! Tasks that somebody cancels.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::{Bed, WITHIN, polled};
+use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Config, Rule, State, TaskSpec};
-use longshore_tests::Gate;
+use longshore_tests::{DriverUnderTest, Gate, HeldReader, Home};
 use std::time::Duration;
 
 fn stubborn() -> TaskSpec {
@@ -63,7 +64,7 @@ async fn a_hint_without_a_task_makes_a_cancel_act_at_once() {
 
 #[tokio::test]
 async fn a_cancel_ends_a_preparation_and_nothing_is_started() {
-    let bed = Bed::with(Config::default(), |home| home.with_codex()).await;
+    let bed = Bed::with(Config::default(), Home::with_codex).await;
     bed.linked().await;
     let shared = Gate::new(bed.home.codex_home().join("config.json"));
     let task = bed.enqueue(TaskSpec::new("codex"));
@@ -73,6 +74,46 @@ async fn a_cancel_ends_a_preparation_and_nothing_is_started() {
     drop(reader);
     assert!(!shared.has_reader(), "whoever prepared is gone");
     for never in ["start", "complete", "fail"] {
+        assert!(bed.calls(&task, never).is_empty(), "{never}");
+    }
+}
+
+/// A task whose preparation hangs, with refreshes of the lease every 10 ms and no control channel.
+async fn held_in_preparation() -> (Bed<DriverUnderTest>, Gate, HeldReader, TaskId) {
+    let tune = |core: &mut longshore_core::config::Config| {
+        core.timers.lease = Duration::from_millis(10);
+        core.timers.gone_confirm = Duration::from_millis(20);
+    };
+    let bed = Bed::driven(polled(), Home::with_codex, tune).await;
+    let shared = Gate::new(bed.home.codex_home().join("config.json"));
+    let task = bed.enqueue(TaskSpec::new("codex"));
+    let reader = shared.reached().await;
+    (bed, shared, reader, task)
+}
+
+#[tokio::test]
+async fn bug_05_a_lease_that_is_refused_makes_a_cancel_known() {
+    let (bed, shared, reader, task) = held_in_preparation().await;
+    assert_eq!(bed.plane.cancel(&task), Ok(State::Cancelled));
+    bed.answered(&task, "cancel-ack").await;
+    drop(reader);
+    assert!(!shared.has_reader(), "whoever prepared is gone");
+    for never in ["start", "complete", "fail"] {
+        assert!(bed.calls(&task, never).is_empty(), "{never}");
+    }
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn bug_05_a_task_that_the_server_does_not_know_any_more_is_given_up_in_silence() {
+    let (bed, shared, reader, task) = held_in_preparation().await;
+    assert!(bed.plane.with_plane(|plane, _| plane.delete_task(&task)));
+    assert!(reader.forsaken(WITHIN).await, "whoever prepared is ended");
+    assert!(!shared.has_reader());
+    let next = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&next).await;
+    bed.daemon.stop().await;
+    for never in ["start", "complete", "fail", "cancel-ack"] {
         assert!(bed.calls(&task, never).is_empty(), "{never}");
     }
 }

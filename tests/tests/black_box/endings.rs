@@ -2,7 +2,8 @@
 
 use crate::bed::Bed;
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::{Action, Rule, Task, TaskSpec};
+use longshore_io_tokio::plane::{Action, Config, Rule, Task, TaskSpec};
+use longshore_tests::Home;
 use std::fs;
 
 fn say(text: &str) -> Step {
@@ -77,7 +78,7 @@ async fn bug_36_a_work_directory_that_vanishes_is_named_and_not_the_program() {
 
 #[tokio::test]
 async fn a_provider_that_cannot_be_run_yet_says_so_after_its_start() {
-    let bed = Bed::with(longshore_io_tokio::plane::Config::default(), |home| home.with_codex()).await;
+    let bed = Bed::with(Config::default(), Home::with_codex).await;
     let task = bed.enqueue(TaskSpec::new("codex"));
     let row = bed.failed(&task).await;
     assert!(row.error.as_deref().is_some_and(|error| error.contains("not supported yet")), "{:?}", row.error);

@@ -1,9 +1,11 @@
 //! Claims that must not be run as they came.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::{Bed, WITHIN, polled};
 use longshore_core::id::TaskId;
-use longshore_io_tokio::plane::{Request, TaskSpec};
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Action, Request, Rule, TaskSpec};
 use longshore_io_tokio::prepare::Claim;
+use longshore_tests::Gate;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -101,4 +103,50 @@ async fn a_root_that_another_execution_holds_is_left_alone() {
     assert!(bed.calls(&id, "start").is_empty());
     assert!(claim.path().join("work of somebody").exists(), "nothing of it was wiped");
     claim.release();
+}
+
+#[tokio::test]
+async fn a_task_that_is_offered_again_while_it_runs_is_not_run_twice() {
+    let bed = Bed::new().await;
+    bed.linked().await;
+    let gate = Gate::new(bed.home.dir().join("gate"));
+    let task = bed.enqueue(TaskSpec::new("claude").script(&[Step::Say("here".into()), gate.wait()]));
+    bed.spoke(&task).await;
+    let again = bed.enqueue(TaskSpec::new("claude").field("id", json!(task.as_str())));
+    let dispatched = |plane: &longshore_core::plane::Plane| {
+        plane.task(&again).filter(|row| row.dispatched_at.is_some()).map(drop)
+    };
+    bed.plane.wait_until(WITHIN, dispatched).await.expect("it is offered");
+    // What came with the same answer, or before, is dealt with when a later task has run.
+    let next = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&next).await;
+    let _open = gate.open();
+    bed.completed(&task).await;
+    let starts = bed.home.agent_starts();
+    assert_eq!(starts.iter().filter(|start| start.task == task.as_str()).count(), 1, "{starts:?}");
+    assert_eq!(bed.calls(&task, "complete").len(), 1);
+}
+
+#[tokio::test]
+async fn claims_that_cannot_be_read_stop_no_later_one() {
+    let bed = Bed::with(polled(), |home| home.env("MULTICA_DAEMON_POLL_INTERVAL", "20ms")).await;
+    let bodies: [&[u8]; 9] = [
+        b"",
+        b"{",
+        b"[]",
+        b"{\"tasks\":\"no\"}",
+        b"{\"tasks\":[null]}",
+        b"{\"tasks\":[{\"id\":5}]}",
+        b"<html>502</html>",
+        b"{\"tasks\":[{}]}",
+        b"\xff\xfe",
+    ];
+    for body in bodies {
+        let garbled =
+            bed.plane.fault(Rule::new("POST", "/api/daemon/tasks/claim", Action::Garble(body.into())));
+        garbled.reached(2).await;
+        garbled.remove();
+    }
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&task).await;
 }

@@ -1,15 +1,21 @@
 //! Terminal reports and a server that has trouble with them.
 
-use crate::bed::Bed;
+use crate::bed::{Bed, WITHIN, numbers};
+use longshore_core::config::Timing;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Config, Rule, State, TaskSpec};
-use longshore_tests::DriverUnderTest;
+use longshore_tests::{DriverUnderTest, Gate, wait_for_end};
 use std::time::Duration;
 
 /// Tries of a report follow each other at once.
 async fn eager() -> Bed<DriverUnderTest> {
+    eager_with(|_| {}).await
+}
+
+async fn eager_with(more: impl FnOnce(&mut Timing)) -> Bed<DriverUnderTest> {
     let tune = |core: &mut longshore_core::config::Config| {
         let timers = &mut core.timers;
+        more(timers);
         for backoff in [&mut timers.report_backoff, &mut timers.late_backoff, &mut timers.post_backoff] {
             backoff.base = Duration::from_millis(10);
             backoff.cap = Duration::from_millis(20);
@@ -88,8 +94,7 @@ async fn messages_that_were_refused_for_a_while_arrive_once_and_in_order() {
     let script = [Step::Flood { lines, bytes: 3 }, Step::Result("ok".into())];
     let task = bed.enqueue(TaskSpec::new("claude").script(&script));
     bed.completed(&task).await;
-    let want: String = (1..=lines).map(|n| format!("{n:03}")).collect();
-    assert_eq!(bed.said(&task), want);
+    assert_eq!(bed.said(&task), numbers(lines, 3));
     bed.daemon.stop().await;
 }
 
@@ -100,5 +105,86 @@ async fn messages_whose_answer_is_lost_are_not_stored_twice() {
     let task = bed.enqueue(spec());
     bed.completed(&task).await;
     assert_eq!(bed.said(&task), "work");
+    bed.daemon.stop().await;
+}
+
+/// Ten tool calls, which are messages of their own, all in the first batch.
+fn many_messages() -> TaskSpec {
+    let call = |n: u32| Step::Tool {
+        name: "Bash".into(),
+        input: serde_json::json!({ "n": n }),
+        output: format!("out {n}"),
+    };
+    TaskSpec::new("claude").script(&(0..10).map(call).collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_is_sent_in_parts_and_nothing_is_missing() {
+    let bed = eager().await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::error(413, "too large")).first(3));
+    let task = bed.enqueue(many_messages());
+    bed.completed(&task).await;
+    let seqs: Vec<_> = bed.plane.transcript(&task).iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, (1..=20).collect::<Vec<_>>());
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn messages_that_are_never_taken_keep_neither_the_agent_nor_the_report() {
+    let bed = eager().await;
+    let refusal =
+        bed.fault("messages", |path| Rule::new("POST", &path, Action::error(404, "task not found")));
+    // More than an agent may be ahead of the server.
+    let script =
+        [Step::Flood { lines: 1, bytes: 17 << 20 }, Step::Say("more".into()), Step::Result("ok".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.completed(&task).await;
+    assert!(refusal.hits() >= 1 && bed.said(&task).is_empty());
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_the_server_goes_on_when_it_turns_out_to_have_everything() {
+    let bed = eager_with(|timers| timers.flush = Duration::from_millis(10)).await;
+    bed.fault("messages", |path| Rule::new("POST", &path, Action::LoseReply));
+    let bytes = 17 << 20;
+    let script = [Step::Flood { lines: 1, bytes }, Step::Result("ok".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.completed(&task).await;
+    assert_eq!(bed.said(&task).len(), bytes);
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn messages_whose_answer_cannot_be_read_are_not_stored_twice() {
+    for answer in [Action::Garble(b"<html>".into()), Action::Truncate, Action::error(502, "bad gateway")] {
+        let bed = eager().await;
+        bed.fault("messages", |path| Rule::new("POST", &path, answer).first(1));
+        let task = bed.enqueue(spec());
+        bed.completed(&task).await;
+        assert_eq!(bed.said(&task), "work");
+        let asked = bed.plane.requests_where(|request| request.is("GET", &format!("/tasks/{task}/messages")));
+        assert_eq!(asked.len(), 1, "the server is asked what it has");
+        bed.daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_while_a_run_ends_hears_of_it_when_it_is_back() {
+    let bed = eager().await;
+    let gate = Gate::new(bed.home.dir().join("gate"));
+    let script = [Step::Say("before".into()), gate.wait(), Step::Say(" and after".into())];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.spoke(&task).await;
+    let agent = bed.home.processes_of(&task);
+    bed.plane.pause().await;
+    let _open = gate.open();
+    for process in agent {
+        assert!(wait_for_end(process, WITHIN).await, "the run ends without the server");
+    }
+    bed.plane.resume().await;
+    bed.completed(&task).await;
+    assert_eq!(bed.said(&task), "before and after");
+    assert!(bed.calls(&task, "fail").is_empty());
     bed.daemon.stop().await;
 }

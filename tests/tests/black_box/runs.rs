@@ -49,7 +49,7 @@ async fn a_task_is_run_reported_and_tidied_up() {
         let of_kind = messages.iter().filter(|message| message.1 == kind);
         of_kind.map(|message| message.3.as_str()).collect::<String>()
     };
-    assert_eq!((text_of("thinking"), text_of("tool_result")), ("hm".into(), "README".into()));
+    assert_eq!((text_of("thinking"), text_of("tool_result")), ("hm".into(), "\"README\"".into()));
     assert_eq!(text_of("text"), "one, twothree");
     assert!(messages.iter().filter(|m| m.1.starts_with("tool")).all(|m| m.2 == "Bash"));
 
@@ -117,6 +117,19 @@ async fn bug_31_a_long_chat_message_reaches_the_agent_whole_and_not_as_an_argume
     assert!(!start.arguments.contains("quoted"), "{}", start.arguments);
 }
 
+#[tokio::test]
+async fn bug_31_an_agent_that_never_reads_its_prompt_can_still_finish() {
+    let bed = Bed::new().await;
+    let script =
+        [Step::NoPrompt, Step::Flood { lines: 64, bytes: 4096 }, Step::Result("fine".into()), Step::Exit(0)];
+    let spec = TaskSpec {
+        subject: Some(Subject::Chat("chat-1".into())),
+        ..TaskSpec::new("claude").script(&script).field("chat_message", json!("x".repeat(300_000)))
+    };
+    let task = bed.enqueue(spec);
+    assert_eq!(&*bed.completed(&task).await.result.expect("a report").output, "fine");
+}
+
 /// A task, and another one of the same agent and issue that goes on with what the first one left, if `session` says so.
 async fn two_turns(bed: &Bed, session: impl FnOnce(&str) -> String) -> [longshore_io_tokio::plane::Task; 2] {
     let same = TaskSpec {
@@ -147,6 +160,7 @@ async fn a_following_task_works_in_the_same_directory_and_goes_on_with_the_sessi
     assert!(!starts[0].arguments.contains("--resume"));
     assert!(starts[1].arguments.contains(&format!("--resume {session}")), "{}", starts[1].arguments);
     assert_eq!(second.session_id, first.session_id);
+    bed.daemon.stop().await;
     assert!(!bed.env_root(&second.id).exists(), "a root that nothing was made in does not stay");
 }
 

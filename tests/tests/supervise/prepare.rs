@@ -1,7 +1,7 @@
 //! Pairs, and the preparation that may hang. What the helper does with a job is not of interest here.
 
-use crate::bench::{Bench, LIMIT, exists, listen, signal, stat, until};
-use longshore_io_tokio::supervise::{Pair, PrepareError};
+use crate::bench::{Bench, LIMIT, exists, listen, pids, signal, stat, until};
+use longshore_io_tokio::supervise::{Launcher, Pair, PrepareError};
 use rustix::process::Signal;
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -105,6 +105,23 @@ async fn a_spare_is_taken_replaced_and_ended_at_close() {
     bench.launcher.close().await;
     assert!(bench.launcher.spares().is_empty());
     pair.skip_preparation().discard().await.expect("a pair that was taken is not touched by close");
+}
+
+#[tokio::test]
+async fn close_waits_for_a_spare_that_is_just_being_started() {
+    // A program of its own name, so that its processes can be told from those of other tests.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let program = dir.path().canonicalize().expect("a real path").join("program");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_longshore-under-test"), &program).expect("a link");
+    let ours = || {
+        let runs = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+        pids().into_iter().filter(runs).count()
+    };
+    let launcher = Launcher::with_executable(&program, dir.path().join("runs"), 1);
+    launcher.warm();
+    until("its first process is there", || ours() > 0).await;
+    launcher.close().await;
+    assert_eq!(ours(), 0);
 }
 
 #[tokio::test]

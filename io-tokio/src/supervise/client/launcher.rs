@@ -7,6 +7,7 @@ use super::watch::Watcher;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio_util::task::TaskTracker;
 
 /// From a pair's use to the start of its replacement: the task that took it is launching just now.
 const REFILL_DELAY: Duration = Duration::from_millis(10);
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     exe: PathBuf,
     pub(super) runs_dir: PathBuf,
     spares: Mutex<Spares>,
+    /// The task that starts spares, if there is one.
+    refills: TaskTracker,
     watcher: Mutex<Option<Arc<Watcher>>>,
 }
 
@@ -62,6 +65,7 @@ impl Launcher {
                 // A supervisor works from the root directory.
                 runs_dir: std::path::absolute(&runs_dir).unwrap_or(runs_dir),
                 spares: Mutex::new(spares),
+                refills: TaskTracker::new(),
                 watcher: Mutex::default(),
             }),
         }
@@ -98,11 +102,11 @@ impl Launcher {
             spares.closed = true;
             std::mem::take(&mut spares.ready)
         };
-        let ends = spares.into_iter().map(|link| async move {
-            // A supervisor goes when its daemon is gone.
-            let _ = tokio::time::timeout(CLOSE_LIMIT, link.release().wait()).await;
-        });
-        futures_util::future::join_all(ends).await;
+        // A pair that is just being started is ended by whoever starts it.
+        let refills = &self.shared.refills;
+        refills.close();
+        let started = tokio::time::timeout(CLOSE_LIMIT, refills.wait());
+        let _ = tokio::join!(futures_util::future::join_all(spares.into_iter().map(end)), started);
     }
 
     fn refill(&self, delay: Duration) {
@@ -114,15 +118,14 @@ impl Launcher {
             spares.refilling = true;
         }
         let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
+        self.shared.refills.spawn(async move {
             tokio::time::sleep(delay).await;
             while shared.spares().wanted() {
                 match Link::spawn(&shared.exe).await {
                     Ok(link) => {
-                        let mut spares = shared.spares();
-                        // Closed meanwhile: the link is dropped and its processes go by themselves.
-                        if spares.wanted() {
-                            spares.ready.push(link);
+                        let surplus = shared.spares().keep(link);
+                        if let Some(link) = surplus {
+                            end(link).await;
                         }
                     }
                     Err(error) => {
@@ -140,7 +143,22 @@ impl Launcher {
     }
 }
 
+/// Ends a spare and waits until it is reaped.
+async fn end(link: Link) {
+    // A supervisor goes when its daemon is gone.
+    let _ = tokio::time::timeout(CLOSE_LIMIT, link.release().wait()).await;
+}
+
 impl Spares {
+    /// Takes a new pair, or gives it back if it is not wanted any more.
+    fn keep(&mut self, link: Link) -> Option<Link> {
+        if !self.wanted() {
+            return Some(link);
+        }
+        self.ready.push(link);
+        None
+    }
+
     fn wanted(&self) -> bool {
         !self.closed && self.ready.len() < self.target
     }

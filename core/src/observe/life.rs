@@ -1,0 +1,220 @@
+//! What is known of one claim.
+
+use super::Found;
+use crate::effect::ReportKind;
+use crate::error::{ApiError, Refusal};
+use crate::event::{ApiReply, Offer, RunOutcome, TaskStatus};
+use crate::id::{EnvRoot, OpId, Provider, SlotIndex};
+use crate::time::Instant;
+
+/// How far something is that happens once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    #[default]
+    Not,
+    Open(OpId),
+    Failed,
+    Done,
+}
+
+/// One claim, from its offer to the moment when it is forgotten.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) offer: Offer,
+    pub(super) provider: Option<Provider>,
+    pub(super) slot: Option<SlotIndex>,
+    /// Directories that are marked for it.
+    pub(super) roots: Vec<EnvRoot>,
+    pub(super) ending: bool,
+    pub(super) prepare: Stage,
+    pub(super) prepare_at: Instant,
+    pub(super) lease: Option<OpId>,
+    /// When the lease was last refreshed, or an answer about it came.
+    pub(super) lease_at: Instant,
+    pub(super) start: Option<OpId>,
+    /// A `/start` of unknown fate was sent.
+    pub(super) maybe_started: bool,
+    pub(super) started: bool,
+    /// The server said that it runs, after a `/start` of unknown fate.
+    pub(super) seen_running: bool,
+    pub(super) run: Option<OpId>,
+    pub(super) runs: u8,
+    pub(super) outcome: Option<RunOutcome>,
+    pub(super) have: u32,
+    pub(super) sent: u32,
+    pub(super) post: Option<OpId>,
+    /// The fate of a post is not known.
+    pub(super) post_unknown: bool,
+    pub(super) session: bool,
+    pub(super) pin: Stage,
+    pub(super) usage: Stage,
+    pub(super) usage_due: bool,
+    pub(super) settling: Option<Instant>,
+    pub(super) unwind: Stage,
+    pub(super) seal: Stage,
+    pub(super) report: Report,
+    /// The server said that the task has ended.
+    pub(super) server_ended: bool,
+    /// The server said that the task is not this claim's any more.
+    pub(super) lost: bool,
+    pub(super) released: bool,
+    pub(super) forgotten: bool,
+    /// The server may have said that it wants to hear nothing.
+    gone: bool,
+}
+
+/// Its terminal report.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) kind: Option<ReportKind>,
+    pub(super) open: Option<OpId>,
+    pub(super) first: Option<Instant>,
+    pub(super) tries: u32,
+    pub(super) taken: bool,
+    /// The last one was refused for good; and whether because there is no such task.
+    pub(super) refused: Option<bool>,
+    pub(super) late: bool,
+}
+
+impl Life {
+    pub(super) fn new(
+        offer: Offer,
+        provider: Option<Provider>,
+        slot: Option<SlotIndex>,
+        now: Instant,
+    ) -> Self {
+        let mut roots = vec![offer.root.clone()];
+        roots.extend(offer.prior.clone());
+        Self {
+            offer,
+            provider,
+            slot,
+            roots,
+            ending: false,
+            prepare: Stage::Not,
+            prepare_at: now,
+            lease: None,
+            lease_at: now,
+            start: None,
+            maybe_started: false,
+            started: false,
+            seen_running: false,
+            run: None,
+            runs: 0,
+            outcome: None,
+            have: 0,
+            sent: 0,
+            post: None,
+            post_unknown: false,
+            session: false,
+            pin: Stage::Not,
+            usage: Stage::Not,
+            usage_due: false,
+            settling: None,
+            unwind: Stage::Not,
+            seal: Stage::Not,
+            report: Report::default(),
+            server_ended: false,
+            lost: false,
+            released: false,
+            forgotten: false,
+            gone: false,
+        }
+    }
+
+    /// Whether nothing has to be reported any more.
+    pub(super) fn is_reported(&self) -> bool {
+        self.report.taken
+            || self.report.refused.is_some_and(|gone| gone || self.report.kind != Some(ReportKind::Complete))
+    }
+
+    /// Whether its end is still to be told to the server.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.is_reported() && (!self.released || self.report.late)
+    }
+
+    /// Whether nothing may be said about its end.
+    pub(super) const fn may_be_silent(&self) -> bool {
+        self.lost || (self.report.kind.is_none() && (self.gone || self.server_ended))
+    }
+
+    /// Whether the server knows no such task: what is left of its messages goes with it.
+    pub(super) fn is_gone(&self) -> bool {
+        self.report.refused == Some(true)
+    }
+
+    /// A post of messages ended.
+    pub(super) fn posted(&mut self, upto: u32, result: &Result<ApiReply, ApiError>) {
+        self.post = None;
+        match result {
+            Ok(ApiReply::Known { upto: part }) => self.sent = self.sent.max((*part).min(upto)),
+            Err(ApiError::Unknown | ApiError::Undecodable) => self.post_unknown = true,
+            Err(error) if error.is_passing() => {}
+            // Refused for good: skipped.
+            Ok(_) | Err(_) => self.sent = self.sent.max(upto),
+        }
+    }
+
+    /// The server said which messages it has.
+    pub(super) fn known(&mut self, result: &Result<ApiReply, ApiError>) {
+        self.post = None;
+        match result {
+            Ok(ApiReply::Known { upto }) => {
+                self.post_unknown = false;
+                self.sent = (*upto).clamp(self.sent, self.have);
+            }
+            Err(error) if error.is_passing() => {}
+            Ok(_) | Err(_) => self.post_unknown = false,
+        }
+    }
+
+    /// The server said where the task is.
+    pub(super) fn status(&mut self, result: &Result<ApiReply, ApiError>) {
+        if self.report.kind.is_some() || self.seal != Stage::Not {
+            return;
+        }
+        match result {
+            Ok(ApiReply::Task { status }) if status.is_terminal() => self.server_ended = true,
+            Ok(ApiReply::Task { status: TaskStatus::Queued }) if self.settling.is_none() => self.lost = true,
+            Ok(ApiReply::Task { status: TaskStatus::Running })
+                if self.maybe_started && self.start.is_none() =>
+            {
+                self.seen_running = true;
+            }
+            Ok(ApiReply::Task { status: TaskStatus::Queued | TaskStatus::Deferred }) => self.gone = true,
+            Err(error) if error.refusal() == Some(Refusal::TaskGone) => self.gone = true,
+            _ => {}
+        }
+    }
+
+    /// `/start` ended.
+    pub(super) fn start_ended(&mut self, result: &Result<ApiReply, ApiError>) {
+        self.start = None;
+        match result {
+            Ok(_) => self.started = true,
+            Err(ApiError::NotSent) => {}
+            Err(error) if error.is_passing() && error.refusal().is_none() => self.maybe_started = true,
+            Err(_) => {}
+        }
+    }
+
+    /// A terminal report ended.
+    pub(super) fn report_ended(&mut self, result: &Result<ApiReply, ApiError>, found: &mut Found) {
+        self.report.open = None;
+        match result {
+            Ok(_) => {
+                found.require(!self.report.taken, "I8", || {
+                    format!("claim {} has two accepted reports", self.offer.claim.0)
+                });
+                self.report.taken = true;
+            }
+            Err(error) if error.is_passing() => {}
+            Err(error) => self.report.refused = Some(error.refusal() == Some(Refusal::TaskGone)),
+        }
+    }
+
+    /// Whether everything that the agent said is with the server.
+    pub(super) const fn is_drained(&self) -> bool {
+        self.sent == self.have && self.post.is_none()
+    }
+}

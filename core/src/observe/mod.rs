@@ -1,0 +1,292 @@
+//! What every run of the daemon must hold to, checked from outside: from the events that it got, the effects that it wrote, and what
+//! can be seen of it. Works on a live daemon, in property tests and over a recorded trace.
+//!
+//! One struct with shared bookkeeping: the rules see the same clamped time, the same open requests and the same claims. A violation names
+//! the rule as the specification does (`I5`, `INV-99`) or, for our own decisions, by a word.
+
+mod calls;
+mod claims;
+mod fleet;
+mod life;
+mod ops;
+mod report;
+mod stop;
+mod tasks;
+
+use crate::config::{Config, Timing};
+use crate::daemon::View;
+use crate::effect::{ApiCall, Effect, Fact};
+use crate::event::{ApiReply, Event, WsEvent};
+use crate::time::{Instant, Now};
+use claims::ClaimBook;
+use fleet::FleetBook;
+use ops::{End, OpBook};
+use std::fmt;
+use std::time::Duration;
+use stop::StopBook;
+use tasks::TaskBook;
+
+/// Violations that are kept; what is broken once tends to stay broken.
+const MOST_VIOLATIONS: usize = 64;
+/// Deadlines that a daemon acts upon in one step at most.
+const TIMERS_PER_STEP: usize = 64;
+/// Ticks in a row at one instant that leave something due, beyond those that the number of deadlines explains.
+const MOST_SPINS: usize = 8;
+/// Effects of one step, beyond those that sizes explain.
+const EFFECTS_BASE: usize = 64;
+/// Effects of one step for each runtime, task, slot and offer.
+const EFFECTS_EACH: usize = 6;
+
+/// One step of a daemon, as an observer sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// What the adapter's clocks said.
+    pub now: Now,
+    /// What happened; `None` for the creation of the daemon.
+    pub event: Option<&'a Event>,
+    /// What is to be done about it.
+    pub effects: &'a [Effect],
+    /// The daemon after it.
+    pub view: View<'a>,
+    /// When the daemon wants to be called again.
+    pub wakeup: Option<Instant>,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub rule: &'static str,
+    /// In which step: 0 is the creation of the daemon.
+    pub step: u64,
+    /// What happened, in one line.
+    pub story: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at step {}: {}", self.rule, self.step, self.story)
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Found {
+    step: u64,
+    list: Vec<Violation>,
+}
+
+impl Found {
+    fn require(&mut self, holds: bool, rule: &'static str, story: impl FnOnce() -> String) {
+        if !holds && self.list.len() < MOST_VIOLATIONS {
+            self.list.push(Violation { rule, step: self.step, story: story() });
+        }
+    }
+}
+
+/// What the parts of the bookkeeping may know of a step.
+#[derive(Clone, Copy, Debug)]
+struct At<'a> {
+    now: Instant,
+    timing: &'a Timing,
+    /// Whether a stop was asked for, in this step or before.
+    stopping: bool,
+    /// Whether a deadline is left due: then nothing can be said about what should have been done by now.
+    due: bool,
+    /// Whether one was due before this step: an input that comes late is taken before what it is late for.
+    was_due: bool,
+}
+
+/// All rules.
+#[derive(Debug)]
+pub struct Rules {
+    cfg: Config,
+    found: Found,
+    now: Instant,
+    wakeup: Option<Instant>,
+    ops: OpBook,
+    claims: ClaimBook,
+    fleet: FleetBook,
+    tasks: TaskBook,
+    stop: StopBook,
+    spins: usize,
+    started: bool,
+}
+
+impl Rules {
+    /// Rules for a daemon with these settings.
+    pub fn new(cfg: &Config) -> Self {
+        Self {
+            cfg: cfg.clone(),
+            found: Found::default(),
+            now: Instant::ZERO,
+            wakeup: None,
+            ops: OpBook::default(),
+            claims: ClaimBook::default(),
+            fleet: FleetBook::default(),
+            tasks: TaskBook::default(),
+            stop: StopBook::default(),
+            spins: 0,
+            started: false,
+        }
+    }
+
+    /// What is broken so far, at most 64 times.
+    pub fn violations(&self) -> &[Violation] {
+        &self.found.list
+    }
+
+    /// Looks at one step. Every step must be shown, from the creation of the daemon on.
+    pub fn observe(&mut self, step: &Step<'_>) {
+        if std::mem::replace(&mut self.started, true) {
+            self.found.step += 1;
+        }
+        if self.stop.exited() {
+            self.found.require(step.effects.is_empty() && step.wakeup.is_none(), "I18", || {
+                format!("after its exit the daemon wants {:?}", step.effects.first())
+            });
+            return;
+        }
+        self.now = self.now.max(step.now.mono);
+        let was_due = self.wakeup.is_some_and(|at| at <= self.now);
+        let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
+        self.stop.event(step.event, self.now, late);
+        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
+        let due = step.wakeup.is_some_and(|at| at <= *now);
+        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
+
+        let closed = step.event.and_then(|event| ops.event(event));
+        let stray = match step.event {
+            Some(Event::Api { .. } | Event::Fs { .. }) => closed.is_none(),
+            Some(Event::Run { op, .. }) => closed.is_none() && !ops.is_run(*op),
+            Some(Event::Ws { conn, .. }) => !fleet.is_current(*conn),
+            _ => false,
+        };
+        if stray && !was_due {
+            let quiet = step.effects.iter().all(|e| matches!(e, Effect::Fact { fact: Fact::Stray { .. } }));
+            found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
+        }
+        if let Some(closed) = &closed {
+            tasks.closed(&at, closed, found);
+            claims.closed(&at, closed);
+            fleet.closed(&at, closed);
+            stop.closed(closed);
+        }
+        match step.event {
+            Some(Event::Run { op, run }) if closed.is_none() => tasks.progress(*op, run),
+            Some(Event::Ws { conn, ws }) if !stray => {
+                claims.ws(ws);
+                fleet.ws(&at, *conn, ws);
+            }
+            _ => {}
+        }
+        for effect in step.effects {
+            if let Effect::Exit { report } = effect {
+                tasks.exit(report, found);
+            }
+            stop.effect(effect, &at, fleet, found);
+            ops.effect(effect, &at, found);
+            claims.effect(&at, cfg, effect, fleet, tasks, found);
+            tasks.effect(&at, effect, fleet, found);
+            fleet.effect(&at, effect, tasks, found);
+        }
+        if !stop.exited() {
+            tasks.settle(&at, step.view, found);
+            fleet.settle(&at, found);
+            stop.settle(&at, found);
+            slots(step.view, claims, found);
+        }
+        let size = step.view.runtime_count()
+            + step.view.tasks().count()
+            + usize::from(step.view.total_slots())
+            + reply_size(step.event);
+        let bound = EFFECTS_BASE + EFFECTS_EACH * size;
+        found.require(step.effects.len() <= bound, "I24", || {
+            format!("one step has {} effects, more than {bound}", step.effects.len())
+        });
+        self.spin(step, due);
+        self.wakeup = step.wakeup;
+    }
+
+    /// I24, L2: time must pass between ticks.
+    fn spin(&mut self, step: &Step<'_>, due: bool) {
+        self.spins = if due && matches!(step.event, Some(Event::Tick)) { self.spins + 1 } else { 0 };
+        let most = MOST_SPINS + step.view.timers() / TIMERS_PER_STEP;
+        self.found.require(self.spins <= most, "I24", || {
+            format!("{} ticks in a row at {} ms, and still something is due", most + 1, self.now.as_millis())
+        });
+    }
+
+    /// Nothing is left over from before, and everything works: from here on every runtime must be asked for.
+    pub fn at_rest(&mut self) {
+        self.claims.at_rest();
+    }
+
+    /// I26: everything works, and the time to come to rest is over. `rested` says whether the daemon did.
+    pub fn finish(&mut self, view: View<'_>, rested: bool) {
+        let Self { found, ops, claims, fleet, tasks, stop, .. } = self;
+        found.require(rested, "I26", || {
+            format!(
+                "everything works, and the daemon does not come to rest: {} tasks, {} requests, late reports {}, {}",
+                view.tasks().count(),
+                ops.count(),
+                view.has_late_reports(),
+                ops.first()
+            )
+        });
+        if !rested || stop.exited() {
+            return;
+        }
+        found.require(view.free_slots() == view.total_slots(), "I26", || {
+            format!("{} of {} slots are free at rest", view.free_slots(), view.total_slots())
+        });
+        found.require(!stop.stopping(), "INV-136", || "a stop does not come to an end".into());
+        tasks.finish(found);
+        if !stop.stopping() {
+            fleet.finish(found);
+            claims.finish(fleet, found);
+        }
+    }
+}
+
+/// I1, INV-31: each slot is free, held by a claim, or held by a task; once.
+fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
+    let mut indices: Vec<_> = view.tasks().filter_map(|task| task.slot).collect();
+    let (tasks, free, held) = (indices.len(), usize::from(view.free_slots()), claims.held());
+    indices.sort_unstable();
+    indices.dedup();
+    let total = usize::from(view.total_slots());
+    found.require(indices.len() == tasks && free + held + tasks == total, "I1", || {
+        format!("{free} slots free, {held} with claims, {tasks} with tasks, {total} in all")
+    });
+}
+
+fn reply_size(event: Option<&Event>) -> usize {
+    match event {
+        Some(Event::Api { r: Ok(reply), .. }) => match reply {
+            ApiReply::Claimed { offers, .. } => offers.len(),
+            ApiReply::Registered { runtimes } => runtimes.len(),
+            ApiReply::Workspaces { list, .. } => list.len(),
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Whether a hint of the control connection says that work may be there.
+const fn is_wake(ws: &WsEvent) -> bool {
+    matches!(ws, WsEvent::Up | WsEvent::TaskAvailable { .. })
+}
+
+/// Whether this is a claim.
+const fn is_claim(call: &ApiCall) -> bool {
+    matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOne(_))
+}
+
+/// The answer of the server, if this is one.
+const fn api_end<'a>(end: &End<'a>) -> Option<&'a Result<ApiReply, crate::error::ApiError>> {
+    match end {
+        End::Api(result) => Some(result),
+        End::Fs(_) | End::Run(_) => None,
+    }
+}

@@ -1,0 +1,318 @@
+//! The order of things in a task: directory, `/start`, lease, run, messages, report, seal, slot.
+
+use super::calls::{api_closed, api_sent, fs_sent};
+use super::fleet::FleetBook;
+use super::life::{Life, Stage};
+use super::ops::{Closed, End, What};
+use super::{At, Found, report};
+use crate::daemon::View;
+use crate::effect::{ApiCall, Effect, ExitReport, Fact, FsCall, PhaseName};
+use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
+use crate::id::{OpId, Provider, RuntimeId, TaskId};
+use crate::reason::FailReason;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub(super) struct TaskBook {
+    lives: BTreeMap<ClaimKey, Life>,
+    /// What this step's claim brought and nobody took yet.
+    offers: Vec<Offer>,
+}
+
+impl TaskBook {
+    pub(super) fn runtime(&self, claim: ClaimKey) -> Option<&RuntimeId> {
+        self.lives.get(&claim).map(|life| &life.offer.runtime)
+    }
+
+    /// Whether a task of this runtime is here, or its end is still to be told.
+    pub(super) fn is_busy(&self, runtime: &RuntimeId) -> bool {
+        self.lives.values().any(|life| life.offer.runtime == *runtime && (!life.released || life.is_owed()))
+    }
+
+    /// Tasks of a provider that hold a slot.
+    pub(super) fn of_provider(&self, provider: &Provider) -> usize {
+        let holds = |life: &&Life| !life.released && life.provider.as_ref() == Some(provider);
+        self.lives.values().filter(holds).count()
+    }
+
+    /// Whether this id is live or its end is still to be told.
+    fn has(&self, task: &TaskId) -> bool {
+        self.lives.values().any(|life| life.offer.task == *task && (!life.released || life.is_owed()))
+    }
+
+    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, found: &mut Found) {
+        match (&closed.what, closed.end) {
+            (What::Api(call), End::Api(result)) => {
+                if super::is_claim(call)
+                    && let Ok(ApiReply::Claimed { offers, .. }) = result
+                {
+                    self.offers.clone_from(offers);
+                }
+                if let Some(life) = named(call).and_then(|claim| self.lives.get_mut(&claim)) {
+                    api_closed(life, at, closed.op, call, result, found);
+                }
+            }
+            (What::Fs(call), End::Fs(result)) => {
+                let (FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. }) =
+                    call;
+                let Some(life) = self.lives.get_mut(claim) else { return };
+                match call {
+                    FsCall::Prepare { .. } => {
+                        life.prepare = Stage::Failed;
+                        if let Ok(FsReply::Prepared { root }) = result {
+                            life.prepare = Stage::Done;
+                            if !life.roots.contains(root) {
+                                life.roots.push(root.clone());
+                            }
+                        }
+                    }
+                    FsCall::Unwind { .. } => life.unwind = Stage::Done,
+                    FsCall::Seal { .. } => life.seal = Stage::Done,
+                }
+            }
+            (What::Run(claim), End::Run(outcome)) => {
+                let Some(life) = self.lives.get_mut(claim) else { return };
+                life.run = None;
+                life.have = life.have.max(outcome.have);
+                life.usage_due |= outcome.usage;
+                life.outcome = Some(outcome);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn progress(&mut self, op: OpId, event: &RunEvent) {
+        let RunEvent::Progress { have, session } = event else { return };
+        if let Some(life) = self.lives.values_mut().find(|life| life.run == Some(op)) {
+            life.have = life.have.max(*have);
+            life.session |= session;
+        }
+    }
+
+    pub(super) fn effect(&mut self, at: &At<'_>, effect: &Effect, fleet: &FleetBook, found: &mut Found) {
+        let claim = match effect {
+            Effect::Api { call, .. } => named(call),
+            Effect::Fs {
+                call: FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. },
+                ..
+            }
+            | Effect::Progress { claim, .. } => Some(*claim),
+            Effect::Run { call, .. } => Some(call.claim()),
+            Effect::Forget { claim } => return self.forget(*claim, found),
+            Effect::Fact { fact } => return self.fact(at, fact, fleet, found),
+            _ => None,
+        };
+        let Some(claim) = claim else { return };
+        let Some(life) = self.lives.get_mut(&claim).filter(|life| !life.forgotten) else {
+            found.require(false, "INV-72", || {
+                format!("{effect:?} is about claim {}, which was not taken or is forgotten", claim.0)
+            });
+            return;
+        };
+        match effect {
+            Effect::Api { op, call, .. } => api_sent(life, at, *op, call, found),
+            Effect::Fs { op, call } => fs_sent(life, at, *op, call, found),
+            Effect::Run { op, call } => {
+                let (claim, again) = (claim.0, life.runs == 1);
+                found.require(life.started || life.seen_running, "I5", || {
+                    format!("claim {claim} runs without an accepted /start")
+                });
+                found.require(life.lease.is_none(), "I6", || {
+                    format!("claim {claim} runs while its lease is refreshed")
+                });
+                let once = life.run.is_none() && (life.runs == 0 || again) && call.fresh() == again;
+                let rejected = life.outcome.is_some_and(|outcome| outcome.resume_rejected);
+                found.require(once && (!again || rejected), "INV-103", || {
+                    format!("claim {claim} is launched for the {}. time", life.runs + 1)
+                });
+                found.require(!life.ending && life.settling.is_none(), "I5", || {
+                    format!("claim {claim} runs although it is to end")
+                });
+                found.require(Some(call.slot()) == life.slot, "I1", || {
+                    format!("claim {claim} runs in another slot")
+                });
+                life.started = true;
+                life.run = Some(*op);
+                life.runs += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&mut self, at: &At<'_>, fact: &Fact, fleet: &FleetBook, found: &mut Found) {
+        match fact {
+            Fact::Admitted { claim, slot, .. } => {
+                let Some(offer) = self.take(*claim, found) else { return };
+                found.require(!at.stopping && offer.fault.is_none(), "INV-135", || {
+                    format!("claim {} is run although it is faulty or the daemon stops", claim.0)
+                });
+                let provider = fleet.provider(&offer.runtime).cloned();
+                found.require(provider.is_some(), "INV-135", || {
+                    format!("claim {} is run for a runtime that is not here", claim.0)
+                });
+                self.lives.insert(*claim, Life::new(offer, provider, Some(*slot), at.now));
+            }
+            Fact::HandedBack { claim, reason, .. } => {
+                let Some(offer) = self.take(*claim, found) else { return };
+                let right = *reason == offer.fault.unwrap_or(FailReason::RuntimeOffline);
+                found.require(right, "INV-135", || format!("claim {} is failed back as {reason:?}", claim.0));
+                self.lives.insert(*claim, Life::new(offer, None, None, at.now));
+            }
+            Fact::Duplicate { task } => {
+                found.require(self.has(task), "INV-116", || {
+                    format!("{task} is ignored as a duplicate, and is not here")
+                });
+            }
+            Fact::Phase { claim, phase: PhaseName::Settling } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    found.require(life.settling.is_none() && life.run.is_none(), "INV-96", || {
+                        format!("claim {} settles twice, or while it runs", claim.0)
+                    });
+                    life.settling = Some(at.now);
+                }
+            }
+            Fact::Ending { claim, .. } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    life.ending = true;
+                }
+            }
+            Fact::UsageLost { claim } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    life.usage = Stage::Done;
+                }
+            }
+            Fact::Released { claim, slot } => {
+                let Some(life) = self.lives.get_mut(claim) else { return };
+                let sealed = life.slot.is_none() || life.seal == Stage::Done;
+                found.require(sealed && life.slot == *slot && !life.released, "I13", || {
+                    format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
+                });
+                life.released = true;
+            }
+            Fact::Reported { claim, .. } | Fact::ReportRefused { claim, .. } | Fact::ReportLate { claim } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    report::fact(life, fact, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// INV-116: takes an offer out of this step's, if its id is not here.
+    fn take(&mut self, claim: ClaimKey, found: &mut Found) -> Option<Offer> {
+        let nth = self.offers.iter().position(|offer| offer.claim == claim);
+        found.require(nth.is_some(), "INV-116", || format!("claim {} is taken and was not offered", claim.0));
+        let offer = self.offers.remove(nth?);
+        found.require(!self.has(&offer.task) && !self.lives.contains_key(&claim), "INV-116", || {
+            format!("{} is taken a second time while it is here", offer.task)
+        });
+        Some(offer)
+    }
+
+    fn forget(&mut self, claim: ClaimKey, found: &mut Found) {
+        if let Some(nth) = self.offers.iter().position(|offer| offer.claim == claim) {
+            self.offers.remove(nth);
+            return;
+        }
+        let Some(life) = self.lives.get_mut(&claim) else {
+            found.require(false, "I8", || format!("claim {} is forgotten twice, or was never here", claim.0));
+            return;
+        };
+        // Within the step that ends a task, its marks and its slot go after this.
+        let told = life.is_reported() || (life.report.kind.is_none() && life.seal == Stage::Done);
+        found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
+        found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
+            format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
+        });
+        life.forgotten = true;
+    }
+
+    /// The daemon ends: what it does not report any more, it names.
+    pub(super) fn exit(&self, exit: &ExitReport, found: &mut Found) {
+        for life in self.lives.values() {
+            let named = exit.abandoned.contains(&life.offer.task);
+            let other = |o: &Life| o.offer.task == life.offer.task && o.offer.claim != life.offer.claim;
+            if self.lives.values().any(other) {
+                continue;
+            }
+            found.require(named || life.may_be_silent() || !life.is_owed(), "I8", || {
+                format!("claim {} is abandoned without a word", life.offer.claim.0)
+            });
+            found.require(!(named && life.is_reported()), "I8", || {
+                format!("claim {} is named as abandoned, and is reported", life.offer.claim.0)
+            });
+        }
+    }
+
+    pub(super) fn settle(&mut self, at: &At<'_>, view: View<'_>, found: &mut Found) {
+        for offer in std::mem::take(&mut self.offers) {
+            found.require(false, "INV-33", || {
+                format!("claim {} was brought and nothing is done", offer.claim.0)
+            });
+        }
+        let mut seen = 0;
+        for task in view.tasks() {
+            seen += 1;
+            let fits =
+                self.lives.get(&task.claim).is_some_and(|life| !life.released && life.slot == task.slot);
+            found.require(fits, "I1", || format!("claim {} is here and should not be", task.claim.0));
+        }
+        let live = self.lives.values().filter(|life| !life.released).count();
+        found.require(seen == live, "I1", || format!("{live} tasks should be here, {seen} are"));
+        for life in self.lives.values() {
+            let claim = life.offer.claim.0;
+            if life.slot.is_some() && !life.released {
+                for root in &life.roots {
+                    found.require(view.is_root_active(root), "INV-124", || {
+                        format!("{root} is not marked although claim {claim} works in it")
+                    });
+                }
+            }
+            let leased = matches!(life.prepare, Stage::Open(_) | Stage::Done)
+                && !(life.started || life.ending || at.due)
+                && life.settling.is_none()
+                && life.lease.is_none();
+            found.require(!leased || at.now.since(life.lease_at) <= at.timing.lease, "INV-117", || {
+                format!("the lease of claim {claim} is not refreshed")
+            });
+        }
+        self.settle_released(view, found);
+    }
+
+    /// INV-125: directories of those that left this step's tasks are free, if nobody else works in them.
+    fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
+        for life in self.lives.values().filter(|life| life.released) {
+            for root in &life.roots {
+                let other = |o: &Life| o.slot.is_some() && !o.released && o.roots.contains(root);
+                let shared = self.lives.values().any(other);
+                found.require(shared || !view.is_root_active(root), "INV-125", || {
+                    format!("{root} stays marked although nobody works in it")
+                });
+            }
+        }
+        self.lives.retain(|_, life| !(life.released && life.forgotten));
+    }
+
+    pub(super) fn finish(&self, found: &mut Found) {
+        for life in self.lives.values() {
+            found.require(false, "I26", || format!("claim {} is never forgotten", life.offer.claim.0));
+        }
+    }
+}
+
+/// The claim that a request is about.
+const fn named(call: &ApiCall) -> Option<ClaimKey> {
+    match call {
+        ApiCall::Start(call) => Some(call.claim()),
+        ApiCall::Lease { claim }
+        | ApiCall::Status { claim }
+        | ApiCall::Messages { claim, .. }
+        | ApiCall::MessagesKnown { claim, .. }
+        | ApiCall::Usage { claim }
+        | ApiCall::Pin { claim }
+        | ApiCall::Complete { claim }
+        | ApiCall::Fail { claim, .. }
+        | ApiCall::CancelAck { claim } => Some(*claim),
+        _ => None,
+    }
+}

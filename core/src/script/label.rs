@@ -1,0 +1,183 @@
+//! Effects and events as short texts: what a test waits for, and what a failing script is printed as.
+
+use crate::effect::{ApiCall, ClaimScope, Effect, Fact, FsCall, KillStep, ReportKind, RuntimeChange, WsCmd};
+use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, WsEvent};
+
+/// An effect as a short text without its number, such as `start 1` or `claim all 20`.
+pub fn effect_label(effect: &Effect) -> String {
+    match effect {
+        Effect::Api { call, .. } => api(call),
+        Effect::Fs { call, .. } => fs(call),
+        Effect::Run { call, .. } => {
+            format!("run {}{}", call.claim().0, if call.fresh() { " fresh" } else { "" })
+        }
+        Effect::Kill { op, step } => match step {
+            KillStep::CloseInput => format!("close-input #{}", op.0),
+            KillStep::End { .. } => format!("end #{}", op.0),
+            KillStep::Kill => format!("kill #{}", op.0),
+        },
+        Effect::Cancel { op } => format!("cancel #{}", op.0),
+        Effect::Ws { conn, cmd } => match cmd {
+            WsCmd::Connect { .. } => format!("connect {}", conn.0),
+            WsCmd::Beat { runtime } => format!("ws-beat {runtime}"),
+            WsCmd::Close => format!("close {}", conn.0),
+        },
+        Effect::Progress { claim, step } => format!("progress {} {step}", claim.0),
+        Effect::Runtime { runtime, change, .. } => match change {
+            RuntimeChange::Added { .. } => format!("added {runtime}"),
+            RuntimeChange::Claimable => format!("claimable {runtime}"),
+            RuntimeChange::Removed => format!("removed {runtime}"),
+        },
+        Effect::Forget { claim } => format!("forget {}", claim.0),
+        Effect::DropIdleConnections => "drop-idle".into(),
+        Effect::Fact { fact } => self::fact(fact),
+        Effect::Exit { report } => format!("exit {:?}", report.cause).to_lowercase(),
+    }
+}
+
+fn api(call: &ApiCall) -> String {
+    match call {
+        ApiCall::Renew => "renew".into(),
+        ApiCall::Workspaces => "workspaces".into(),
+        ApiCall::Register { workspace } => format!("register {workspace}"),
+        ApiCall::RecoverOrphans { runtime } => format!("orphans {runtime}"),
+        ApiCall::Deregister { runtimes } => {
+            format!("deregister {}", runtimes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+        }
+        ApiCall::Beat { runtime } => format!("beat {runtime}"),
+        ApiCall::Claim(call) => format!("claim {} {}", scope(call.scope()), call.max()),
+        ApiCall::ClaimOne(call) => format!("one {}", call.runtime()),
+        ApiCall::Lease { claim } => format!("lease {}", claim.0),
+        ApiCall::Start(call) => format!("start {}", call.claim().0),
+        ApiCall::Status { claim } => format!("status {}", claim.0),
+        ApiCall::Messages { claim, after, upto } => format!("messages {} {after}..{upto}", claim.0),
+        ApiCall::MessagesKnown { claim, after } => format!("known {} {after}", claim.0),
+        ApiCall::Usage { claim } => format!("usage {}", claim.0),
+        ApiCall::Pin { claim } => format!("pin {}", claim.0),
+        ApiCall::Complete { claim } => format!("complete {}", claim.0),
+        ApiCall::Fail { claim, reason } => format!("fail {} {}", claim.0, reason.as_str()),
+        ApiCall::CancelAck { claim } => format!("cancel-ack {}", claim.0),
+    }
+}
+
+fn scope(scope: &ClaimScope) -> String {
+    match scope {
+        ClaimScope::All => "all".into(),
+        ClaimScope::Only { provider } => format!("only {provider}"),
+        ClaimScope::AllBut { providers } => {
+            format!("all-but {}", providers.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+        }
+        ClaimScope::Named { runtimes } => {
+            format!("named {}", runtimes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+fn fs(call: &FsCall) -> String {
+    match call {
+        FsCall::Prepare { claim, .. } => format!("prepare {}", claim.0),
+        FsCall::Unwind { claim } => format!("unwind {}", claim.0),
+        FsCall::Seal { claim, record } => format!("seal {}{}", claim.0, if *record { " record" } else { "" }),
+    }
+}
+
+fn fact(fact: &Fact) -> String {
+    let report = |kind: &ReportKind| match kind {
+        ReportKind::Complete => "complete".to_owned(),
+        ReportKind::Fail { reason } => format!("fail {}", reason.as_str()),
+        ReportKind::CancelAck => "cancel-ack".to_owned(),
+    };
+    match fact {
+        Fact::Ready => "is ready".into(),
+        Fact::Admitted { claim, slot, .. } => format!("is admitted {} slot {}", claim.0, slot.0),
+        Fact::Duplicate { task } => format!("is duplicate {task}"),
+        Fact::HandedBack { claim, reason, .. } => format!("is handed back {} {}", claim.0, reason.as_str()),
+        Fact::Unusable { count } => format!("is unusable {count}"),
+        Fact::Phase { claim, phase } => format!("is {phase:?} {}", claim.0).to_lowercase(),
+        Fact::Ending { claim, why } => format!("is ending {} {why:?}", claim.0).to_lowercase(),
+        Fact::Reported { claim, report: kind, tries } => {
+            format!("is reported {} {} after {tries}", claim.0, report(kind))
+        }
+        Fact::ReportLate { claim } => format!("is late {}", claim.0),
+        Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
+        Fact::MessagesRefused { claim, upto, .. } => format!("is refused messages {} ..{upto}", claim.0),
+        Fact::UsageLost { claim } => format!("is usage lost {}", claim.0),
+        Fact::Released { claim, .. } => format!("is released {}", claim.0),
+        Fact::Unauthorized => "is unauthorized".into(),
+        Fact::RuntimeGone { runtime } => format!("is gone {runtime}"),
+        Fact::PerRuntimeClaims => "is per-runtime".into(),
+        Fact::Stopping { phase } => format!("is stopping {phase:?}").to_lowercase(),
+        Fact::Stray { .. } => "is stray".into(),
+    }
+}
+
+/// An event as a short text, with the number of what it answers.
+pub fn event_label(event: &Event) -> String {
+    match event {
+        Event::Tick => "tick".into(),
+        Event::Stop => "stop".into(),
+        Event::Api { op, r: Ok(reply) } => format!("#{} ok {}", op.0, api_reply(reply)),
+        Event::Api { op, r: Err(error) } => format!("#{} {error:?}", op.0),
+        Event::Fs { op, r: Ok(FsReply::Prepared { root }) } => format!("#{} prepared {root}", op.0),
+        Event::Fs { op, r: Ok(FsReply::Done) } => format!("#{} done", op.0),
+        Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),
+        Event::Run { op, run } => match run {
+            RunEvent::Launched => format!("#{} launched", op.0),
+            RunEvent::Progress { have, session } => {
+                format!("#{} says ..{have}{}", op.0, if *session { " with session" } else { "" })
+            }
+            RunEvent::Result => format!("#{} result", op.0),
+            RunEvent::Ended { outcome } => {
+                let end = match outcome.end {
+                    RunEnd::Completed => "completed".into(),
+                    RunEnd::Failed { reason } => format!("failed {}", reason.as_str()),
+                };
+                let usage = if outcome.usage { " usage" } else { "" };
+                let rejected = if outcome.resume_rejected { " resume rejected" } else { "" };
+                format!("#{} ended {end} ..{}{usage}{rejected}", op.0, outcome.have)
+            }
+        },
+        Event::Ws { conn, ws } => {
+            let what = match ws {
+                WsEvent::Up => "up".into(),
+                WsEvent::Down => "down".into(),
+                WsEvent::TaskAvailable { runtime, task } => {
+                    let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
+                    format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
+                }
+                WsEvent::Ack { runtime, gone } => {
+                    format!("ack {runtime}{}", if *gone { " gone" } else { "" })
+                }
+                WsEvent::WorkspacesChanged => "workspaces changed".into(),
+                WsEvent::PendingWork { runtime } => format!("pending {runtime}"),
+            };
+            format!("link {} {what}", conn.0)
+        }
+    }
+}
+
+fn api_reply(reply: &ApiReply) -> String {
+    match reply {
+        ApiReply::Done => "done".into(),
+        ApiReply::Workspaces { list, .. } => {
+            format!("workspaces {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+        }
+        ApiReply::Registered { runtimes } => {
+            let names: Vec<String> = runtimes.iter().map(|r| format!("{}:{}", r.id, r.provider)).collect();
+            format!("registered {}", names.join(","))
+        }
+        ApiReply::Beaten { gone } => format!("beaten{}", if *gone { " gone" } else { "" }),
+        ApiReply::Claimed { offers, unusable } => {
+            let names: Vec<String> = offers
+                .iter()
+                .map(|o| {
+                    let fault = if o.fault.is_some() { " faulty" } else { "" };
+                    format!("{}={} for {}{fault}", o.claim.0, o.task, o.runtime)
+                })
+                .collect();
+            format!("claimed [{}]{}", names.join(", "), if *unusable > 0 { " and unusable" } else { "" })
+        }
+        ApiReply::Task { status } => format!("status {status:?}").to_lowercase(),
+        ApiReply::Known { upto } => format!("known ..{upto}"),
+    }
+}

@@ -1,0 +1,23 @@
+//! Scripts of events for tests: a model of the world that answers what the daemon asks, well or badly, in any order.
+//!
+//! One generator, several drivers: [`World::next`] asks a [`Choose`] for every decision, so the same model is driven by a
+//! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink`].
+
+mod choose;
+mod heal;
+mod label;
+mod reply;
+mod runner;
+mod shrink;
+#[cfg(feature = "proptest")]
+mod strategy;
+mod world;
+
+pub use choose::{Bytes, Choose, Seeded};
+pub use heal::HEAL_BUDGET;
+pub use label::{effect_label, event_label};
+pub use runner::{Input, Runner, replay};
+pub use shrink::shrink;
+#[cfg(feature = "proptest")]
+pub use strategy::bytes;
+pub use world::World;

@@ -1,0 +1,164 @@
+//! Makes a failing script small: delta debugging over its lines. A line that is left out changes the numbers of later requests and
+//! connections, so what is left is addressed anew, by what it answers.
+
+use super::label::effect_label;
+use super::world::Call;
+use super::{Input, Runner};
+use crate::config::Config;
+use crate::effect::{ApiCall, Effect};
+use crate::event::Event;
+use crate::id::{ConnGen, OpId};
+use crate::rng::Seed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Candidates that are tried at most.
+const MOST_TRIES: usize = 3_000;
+
+/// Leaves out lines of a failing script as long as it fails. `fails` is given complete scripts, with their numbers put right; it may
+/// panic, which counts as failing.
+///
+/// Returns the script unchanged if it does not fail.
+pub fn shrink(
+    cfg: &Config,
+    seed: Seed,
+    script: &[Input],
+    fails: &mut dyn FnMut(&[Input]) -> bool,
+) -> Vec<Input> {
+    let mut fails = |script: &[Input]| catch_unwind(AssertUnwindSafe(|| fails(script))).unwrap_or(true);
+    let addresses = Addresses::of(cfg, seed, script);
+    let mut kept: Vec<usize> = (0..script.len()).collect();
+    let mut best = addresses.rebuild(cfg, seed, script, &kept);
+    if !fails(&best) {
+        return script.to_vec();
+    }
+    let mut tries = 0;
+    let mut chunk = kept.len().div_ceil(2).max(1);
+    loop {
+        let (mut at, mut smaller) = (0, false);
+        while at < kept.len() && tries < MOST_TRIES {
+            tries += 1;
+            let end = (at + chunk).min(kept.len());
+            let candidate: Vec<usize> = kept[..at].iter().chain(&kept[end..]).copied().collect();
+            let rebuilt = addresses.rebuild(cfg, seed, script, &candidate);
+            if fails(&rebuilt) {
+                (kept, best, smaller) = (candidate, rebuilt, true);
+            } else {
+                at = end;
+            }
+        }
+        if tries >= MOST_TRIES || (chunk == 1 && !smaller) {
+            return best;
+        }
+        if !smaller {
+            chunk = chunk.div_ceil(2);
+        }
+    }
+}
+
+/// What each line of the first script is about, apart from numbers.
+struct Addresses {
+    ops: BTreeMap<OpId, String>,
+    /// For a line about a control connection: how far its number was from the current one.
+    conns: BTreeMap<usize, i64>,
+}
+
+impl Addresses {
+    fn of(cfg: &Config, seed: Seed, script: &[Input]) -> Self {
+        let mut found = Self { ops: BTreeMap::new(), conns: BTreeMap::new() };
+        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return found };
+        found.note(&runner);
+        for (line, input) in script.iter().enumerate() {
+            if let Event::Ws { conn, .. } = &input.event {
+                found.conns.insert(line, i64::from(conn.0) - i64::from(runner.world.conn.0));
+            }
+            let stepped = catch_unwind(AssertUnwindSafe(|| {
+                runner.feed(input.now, input.event.clone());
+            }));
+            found.note(&runner);
+            if stepped.is_err() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn note(&mut self, runner: &Runner) {
+        for effect in runner.effects() {
+            if let Effect::Api { op, .. } | Effect::Fs { op, .. } | Effect::Run { op, .. } = effect {
+                self.ops.insert(*op, key(effect));
+            }
+        }
+    }
+
+    /// The kept lines as a script of their own. A line that has nothing to answer any more is left out.
+    fn rebuild(&self, cfg: &Config, seed: Seed, script: &[Input], kept: &[usize]) -> Vec<Input> {
+        let mut rebuilt = Vec::with_capacity(kept.len());
+        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return rebuilt };
+        let (mut new, mut used) = (BTreeMap::new(), BTreeSet::new());
+        for line in kept {
+            let Input { now, event } = &script[*line];
+            let mut event = event.clone();
+            match &mut event {
+                Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, .. } => {
+                    if let Some(key) = self.ops.get(op) {
+                        let target = new
+                            .get(op)
+                            .copied()
+                            .or_else(|| find(&runner, *op, key, &used).filter(|to| used.insert(*to)));
+                        let Some(target) = target else { continue };
+                        new.insert(*op, target);
+                        *op = target;
+                    }
+                }
+                Event::Ws { conn, .. } => {
+                    let off = self.conns.get(line).copied().unwrap_or(0);
+                    let to = i64::from(runner.world.conn.0) + off;
+                    *conn = ConnGen(u32::try_from(to).unwrap_or(u32::MAX));
+                }
+                Event::Tick | Event::Stop => {}
+            }
+            rebuilt.push(Input { now: *now, event: event.clone() });
+            if catch_unwind(AssertUnwindSafe(|| runner.feed(*now, event).len())).is_err() {
+                break;
+            }
+        }
+        rebuilt
+    }
+}
+
+/// The request on its way that is about the same and that no other line answers: the one of that number, or the first.
+fn find(runner: &Runner, op: OpId, key: &str, used: &BTreeSet<OpId>) -> Option<OpId> {
+    let same = |call: &Call| call_key(call) == key;
+    if !used.contains(&op) && runner.world.open.get(&op).is_some_and(same) {
+        return Some(op);
+    }
+    runner.world.open.iter().find(|(op, call)| !used.contains(op) && same(call)).map(|(op, _)| *op)
+}
+
+fn key(effect: &Effect) -> String {
+    match effect {
+        Effect::Api { call, .. } => api_key(call).unwrap_or_else(|| effect_label(effect)),
+        _ => effect_label(effect),
+    }
+}
+
+fn call_key(call: &Call) -> String {
+    let op = OpId(0);
+    key(&match call.clone() {
+        Call::Api(call) => Effect::Api { op, call, deadline: crate::time::Instant::ZERO },
+        Call::Fs(call) => Effect::Fs { op, call },
+        Call::Run(call) => Effect::Run { op, call },
+    })
+}
+
+/// For requests whose details follow from what came before.
+fn api_key(call: &ApiCall) -> Option<String> {
+    match call {
+        ApiCall::Claim(_) => Some("claim".into()),
+        ApiCall::Messages { claim, .. } => Some(format!("messages {}", claim.0)),
+        ApiCall::MessagesKnown { claim, .. } => Some(format!("known {}", claim.0)),
+        ApiCall::Deregister { .. } => Some("deregister".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,197 @@
+//! Terminal reports: never given up, and never in the way.
+
+use crate::rig::{
+    BAD_REQUEST, Rig, SERVER_ERROR, TASK_GONE, UNAUTHORIZED, claimed, ended, failed, ms, offer, secs, with,
+};
+use longshore_core::config::ClaimMode::Batch;
+use longshore_core::error::ApiError;
+use longshore_core::event::RunEnd;
+use longshore_core::reason::FailReason;
+
+fn reporting() -> Rig {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    d.running(&offer(1, "t-1", "r-1"));
+    d.run("run 1", ended(RunEnd::Completed, 0));
+    d.before_report(1);
+    d.clear();
+    d
+}
+
+/// Lets every try of a report fail until the task is sealed.
+fn until_late(d: &mut Rig, report: &str, error: ApiError) {
+    while !d.is_open("seal 1 record") {
+        if d.is_open(report) {
+            d.err(report, error);
+        }
+        d.live(secs(1));
+    }
+}
+
+#[test]
+fn inv_107_a_report_that_fails_moves_to_the_late_outbox_and_is_taken() {
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", SERVER_ERROR);
+    assert_eq!(d.count("complete 1"), 5, "six tries, one of them before");
+    d.ok("seal 1 record");
+    d.assert_saw("is late 1");
+    assert_eq!(d.view().tasks().count(), 0, "no slot");
+    assert!(!d.is_marked("ws/t-1"), "no mark");
+    d.clear();
+    for _ in 0..20 {
+        d.live(secs(400));
+        d.err("complete 1", SERVER_ERROR);
+    }
+    d.live(secs(400));
+    d.ok("complete 1");
+    d.assert_saw("forget 1");
+    d.assert_not("fail");
+    assert!(!d.view().has_late_reports());
+}
+
+#[test]
+fn a_late_report_has_no_slot_and_its_task_is_no_new_one() {
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", ApiError::Unknown);
+    d.ok("seal 1 record");
+    d.live(ms(10));
+    d.offer(&offer(2, "t-1", "r-1"));
+    d.assert_saw("is duplicate t-1");
+}
+
+#[test]
+fn a_late_report_hurries_only_when_the_server_was_out_of_reach() {
+    for (error, hurries) in [(ApiError::NotSent, true), (SERVER_ERROR, false)] {
+        let mut d = reporting();
+        until_late(&mut d, "complete 1", error);
+        d.ok("seal 1 record");
+        for _ in 0..10 {
+            d.pass(secs(400));
+            d.err("complete 1", error);
+        }
+        d.ws(longshore_core::event::WsEvent::PendingWork {
+            runtime: longshore_core::id::RuntimeId::new("r-1"),
+        });
+        d.beats("r-1");
+        assert_eq!(d.is_open("complete 1"), hurries);
+    }
+}
+
+#[test]
+fn inv_108_a_completion_that_is_refused_is_followed_by_a_failure() {
+    let mut d = reporting();
+    d.err("complete 1", BAD_REQUEST);
+    d.err("fail 1 agent_error.unknown", ApiError::Unknown);
+    d.live(secs(5));
+    d.ok("fail 1 agent_error.unknown");
+    d.ok("seal 1 record");
+    d.assert_not("complete");
+}
+
+#[test]
+fn a_failure_that_is_refused_is_told_to_the_operator() {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    d.running(&offer(1, "t-1", "r-1"));
+    d.run("run 1", ended(failed(FailReason::ProcessFailure), 0));
+    d.before_report(1);
+    d.err("fail 1 agent_error.process_failure", BAD_REQUEST);
+    d.assert_saw("is refused 1 400");
+    d.ok("seal 1 record");
+    assert_eq!(d.count_like("fail"), 1);
+}
+
+#[test]
+fn a_report_for_a_task_that_is_gone_ends_there() {
+    let mut d = reporting();
+    d.err("complete 1", TASK_GONE);
+    d.ok("seal 1 record");
+    d.assert_not("fail");
+}
+
+#[test]
+fn a_refused_credential_never_ends_a_report() {
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", UNAUTHORIZED);
+    d.ok("seal 1 record");
+    d.assert_saw("is unauthorized");
+    for _ in 0..50 {
+        d.live(secs(400));
+        d.err("complete 1", UNAUTHORIZED);
+    }
+    d.live(secs(400));
+    d.ok("complete 1");
+    d.assert_not("fail");
+}
+
+#[test]
+fn a_server_that_says_when_is_left_alone_until_then() {
+    let mut d = reporting();
+    d.err("complete 1", ApiError::Throttled { retry_after_ms: Some(60_000) });
+    d.live(ms(59_999));
+    d.assert_not("complete");
+    d.live(ms(1));
+    assert!(d.is_open("complete 1"));
+}
+
+#[test]
+fn a_suspend_does_not_use_up_the_tries() {
+    let mut d = reporting();
+    d.pass(secs(3 * 3600));
+    d.err("complete 1", ApiError::Unknown);
+    d.assert_not("seal");
+    d.live(secs(5));
+    d.ok("complete 1");
+    d.assert_not("is late");
+}
+
+#[test]
+fn one_stuck_report_holds_up_no_other() {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    for claim in [1, 2] {
+        d.running(&offer(claim, &format!("t-{claim}"), "r-1"));
+    }
+    for run in ["run 1", "run 2"] {
+        d.run(run, ended(RunEnd::Completed, 0));
+    }
+    d.before_report(1);
+    d.before_report(2);
+    while !(d.is_open("seal 1 record") && d.is_open("seal 2 record")) {
+        for report in ["complete 1", "complete 2"] {
+            if d.is_open(report) {
+                d.err(report, SERVER_ERROR);
+            }
+        }
+        d.live(secs(1));
+    }
+    d.ok("seal 1 record");
+    d.ok("seal 2 record");
+    d.clear();
+    let mut taken = false;
+    for _ in 0..10 {
+        d.live(secs(400));
+        if d.is_open("complete 1") {
+            d.err("complete 1", SERVER_ERROR);
+        } else if d.is_open("complete 2") {
+            d.ok("complete 2");
+            taken = true;
+        }
+    }
+    assert!(taken && d.view().has_late_reports());
+}
+
+#[test]
+fn a_claim_number_that_is_used_twice_harms_nobody() {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    d.running(&offer(1, "t-1", "r-1"));
+    d.clear();
+    d.hint(None);
+    let op = d.op("claim all 3");
+    let event = longshore_core::event::Event::Api { op, r: Ok(claimed(&[offer(1, "t-2", "r-1")])) };
+    // The rules would complain about the adapter; here only the daemon counts.
+    let mut effects = longshore_core::effect::Effects::new();
+    let now = d.runner().world.now();
+    d.runner().daemon.handle(now, &event, &mut effects);
+    let forgets =
+        |e: &longshore_core::effect::Effect| matches!(e, longshore_core::effect::Effect::Forget { .. });
+    assert!(!effects.as_slice().iter().any(forgets), "the claim that has the number goes on");
+    assert_eq!(d.view().strays(), 1);
+}

@@ -1,0 +1,10 @@
+//! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
+
+mod claims;
+mod fleet;
+mod late;
+mod messages;
+mod rig;
+mod runs;
+mod start;
+mod stop;

@@ -1,0 +1,363 @@
+//! A tiny language for scripts: requests are named by their labels, such as `start 1` or `claim all 4`. Every step is held to all rules.
+
+use longshore_core::config::{ClaimMode, Config};
+use longshore_core::daemon::View;
+use longshore_core::effect::{ApiCall, Effect, FsCall};
+use longshore_core::error::{ApiError, FsError, Refusal};
+use longshore_core::event::{
+    ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+};
+use longshore_core::id::{ConnGen, EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
+use longshore_core::reason::FailReason;
+use longshore_core::rng::Seed;
+use longshore_core::script::{Runner, effect_label};
+use longshore_core::time::{Instant, Now};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(crate) const SERVER_ERROR: ApiError = ApiError::Server { status: 500 };
+pub(crate) const BAD_REQUEST: ApiError = ApiError::Refused { status: 400, kind: Refusal::Other };
+pub(crate) const TASK_GONE: ApiError = ApiError::Refused { status: 404, kind: Refusal::TaskGone };
+pub(crate) const RUNTIME_GONE: ApiError = ApiError::Refused { status: 404, kind: Refusal::RuntimeGone };
+pub(crate) const NO_ROUTE: ApiError = ApiError::Refused { status: 404, kind: Refusal::RouteMissing };
+pub(crate) const UNAUTHORIZED: ApiError = ApiError::Refused { status: 401, kind: Refusal::Unauthorized };
+
+pub(crate) const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A daemon, and all that it wanted so far.
+pub(crate) struct Rig {
+    runner: Runner,
+    now: Now,
+    open: BTreeMap<OpId, Effect>,
+    /// Everything that it wanted since the last `clear`, with the time.
+    log: Vec<(Instant, String)>,
+    conn: ConnGen,
+}
+
+pub(crate) fn with(slots: u16, claim_mode: ClaimMode) -> Config {
+    Config { slots, claim_mode, ..Config::default() }
+}
+
+pub(crate) fn offer(claim: u64, task: &str, runtime: &str) -> Offer {
+    Offer {
+        claim: ClaimKey(claim),
+        task: TaskId::new(task),
+        runtime: RuntimeId::new(runtime),
+        root: EnvRoot::new(format!("ws/{task}")),
+        prior: None,
+        fault: None,
+    }
+}
+
+pub(crate) fn ended(end: RunEnd, have: u32) -> RunEvent {
+    RunEvent::Ended { outcome: RunOutcome { end, have, usage: false, resume_rejected: false } }
+}
+
+pub(crate) fn failed(reason: FailReason) -> RunEnd {
+    RunEnd::Failed { reason }
+}
+
+impl Rig {
+    /// A daemon that was just started.
+    pub(crate) fn new(cfg: Config) -> Self {
+        let runner = Runner::new(cfg, Seed(7)).expect("the settings are in bounds");
+        let now = runner.world.now();
+        let mut rig = Self { runner, now, open: BTreeMap::new(), log: Vec::new(), conn: ConnGen(0) };
+        rig.note();
+        rig
+    }
+
+    /// A daemon that serves these runtimes of one workspace, `id:provider` each, is connected, and has found no work.
+    pub(crate) fn serving(cfg: Config, runtimes: &[&str]) -> Self {
+        let mut rig = Self::new(cfg);
+        rig.ok("renew");
+        rig.api("workspaces", Ok(workspaces(&["ws-1"])));
+        rig.api("register ws-1", Ok(registered(runtimes)));
+        rig.ws(WsEvent::Up);
+        rig.settle();
+        rig.clear();
+        rig
+    }
+
+    /// Answers what is on its way well, until nothing is.
+    pub(crate) fn settle(&mut self) {
+        while let Some((op, effect)) = self.open.iter().next().map(|(op, effect)| (*op, effect.clone())) {
+            let event = self.well(op, &effect);
+            self.feed(event);
+        }
+    }
+
+    fn note(&mut self) {
+        let broken = self.runner.violations().first().map(ToString::to_string);
+        for effect in self.runner.effects() {
+            self.log.push((self.now.mono, effect_label(effect)));
+            match effect {
+                Effect::Api { op, .. } | Effect::Fs { op, .. } | Effect::Run { op, .. } => {
+                    self.open.insert(*op, effect.clone());
+                }
+                Effect::Ws { conn, .. } => self.conn = *conn,
+                _ => {}
+            }
+        }
+        assert!(broken.is_none(), "{}\n{}", broken.unwrap_or_default(), self.story());
+    }
+
+    fn story(&self) -> String {
+        let lines: Vec<String> =
+            self.log.iter().map(|(at, label)| format!("{:>8} {label}", at.as_millis())).collect();
+        lines.join("\n")
+    }
+
+    pub(crate) fn feed(&mut self, event: Event) {
+        match &event {
+            Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, run: RunEvent::Ended { .. } } => {
+                self.open.remove(op);
+            }
+            _ => {}
+        }
+        self.runner.feed(self.now, event);
+        self.note();
+    }
+
+    /// The number of a request on its way.
+    pub(crate) fn op(&self, label: &str) -> OpId {
+        let found = self.open.iter().find(|(_, effect)| effect_label(effect) == label);
+        found.map_or_else(|| panic!("`{label}` is not on its way\n{}", self.story()), |(op, _)| *op)
+    }
+
+    pub(crate) fn is_open(&self, label: &str) -> bool {
+        self.open.values().any(|effect| effect_label(effect) == label)
+    }
+
+    /// Answers a request of the server.
+    pub(crate) fn api(&mut self, label: &str, r: Result<ApiReply, ApiError>) {
+        let op = self.op(label);
+        self.feed(Event::Api { op, r });
+    }
+
+    pub(crate) fn err(&mut self, label: &str, error: ApiError) {
+        self.api(label, Err(error));
+    }
+
+    /// Answers well: a claim brings nothing, a task runs, a run completes.
+    pub(crate) fn ok(&mut self, label: &str) {
+        let op = self.op(label);
+        let event = self.well(op, &self.open[&op].clone());
+        self.feed(event);
+    }
+
+    fn well(&self, op: OpId, effect: &Effect) -> Event {
+        match effect {
+            Effect::Fs { call: FsCall::Prepare { root, .. }, .. } => {
+                Event::Fs { op, r: Ok(FsReply::Prepared { root: root.clone() }) }
+            }
+            Effect::Fs { .. } => Event::Fs { op, r: Ok(FsReply::Done) },
+            Effect::Run { .. } => Event::Run { op, run: ended(RunEnd::Completed, 0) },
+            Effect::Api { call, .. } => {
+                let reply = match call {
+                    ApiCall::Claim(_) | ApiCall::ClaimOne(_) => claimed(&[]),
+                    ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
+                    ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
+                    ApiCall::Workspaces => workspaces(&["ws-1"]),
+                    _ => ApiReply::Done,
+                };
+                Event::Api { op, r: Ok(reply) }
+            }
+            other => panic!("{other:?} needs no answer\n{}", self.story()),
+        }
+    }
+
+    pub(crate) fn fs_err(&mut self, label: &str, error: FsError) {
+        let op = self.op(label);
+        self.feed(Event::Fs { op, r: Err(error) });
+    }
+
+    pub(crate) fn run(&mut self, label: &str, run: RunEvent) {
+        let op = self.op(label);
+        self.feed(Event::Run { op, run });
+    }
+
+    /// The agent has said so much.
+    pub(crate) fn says(&mut self, label: &str, have: u32) {
+        self.run(label, RunEvent::Progress { have, session: false });
+    }
+
+    pub(crate) fn status(&mut self, label: &str, status: TaskStatus) {
+        self.api(label, Ok(ApiReply::Task { status }));
+    }
+
+    /// Answers a claim with tasks.
+    pub(crate) fn brings(&mut self, label: &str, offers: &[Offer]) {
+        self.api(label, Ok(claimed(offers)));
+    }
+
+    pub(crate) fn ws(&mut self, ws: WsEvent) {
+        self.feed(Event::Ws { conn: self.conn, ws });
+    }
+
+    /// The server says that work may be there.
+    pub(crate) fn hint(&mut self, runtime: Option<&str>) {
+        self.ws(WsEvent::TaskAvailable {
+            runtime: runtime.map(RuntimeId::new),
+            task: Some(TaskId::new("t")),
+        });
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.feed(Event::Stop);
+    }
+
+    /// Lets time pass, with a tick at each instant that the daemon asked for.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now.mono.after(time);
+        while let Some((at, _)) = self.runner.daemon.next_wakeup().filter(|(at, _)| *at <= end) {
+            self.now.mono = self.now.mono.max(at);
+            self.feed(Event::Tick);
+        }
+        self.now.mono = end;
+    }
+
+    /// Lets time pass while heartbeats, status looks, lists and empty claims are answered at once.
+    pub(crate) fn live(&mut self, time: Duration) {
+        let end = self.now.mono.after(time);
+        loop {
+            self.housekeep();
+            let next = self.runner.daemon.next_wakeup().map(|(at, _)| at).filter(|at| *at <= end);
+            let Some(at) = next else { break };
+            self.now.mono = self.now.mono.max(at);
+            self.feed(Event::Tick);
+        }
+        self.now.mono = end;
+    }
+
+    fn housekeep(&mut self) {
+        let routine = |effect: &&Effect| {
+            let label = effect_label(effect);
+            ["beat ", "status ", "lease ", "claim ", "one ", "workspaces"]
+                .iter()
+                .any(|p| label.starts_with(p))
+        };
+        while let Some((op, effect)) =
+            self.open.iter().find(|(_, effect)| routine(effect)).map(|(op, effect)| (*op, effect.clone()))
+        {
+            let event = self.well(op, &effect);
+            self.feed(event);
+        }
+    }
+
+    /// Answers the heartbeats of a runtime.
+    pub(crate) fn beats(&mut self, runtime: &str) {
+        let beat = format!("beat {runtime}");
+        while self.is_open(&beat) {
+            self.ok(&beat);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.log.clear();
+    }
+
+    /// How often it wanted this since the last `clear`.
+    pub(crate) fn count(&self, label: &str) -> usize {
+        self.log.iter().filter(|(_, l)| l == label).count()
+    }
+
+    /// How often it wanted something that starts so.
+    pub(crate) fn count_like(&self, prefix: &str) -> usize {
+        self.log.iter().filter(|(_, l)| l.starts_with(prefix)).count()
+    }
+
+    pub(crate) fn assert_saw(&self, label: &str) {
+        assert!(self.count(label) > 0, "`{label}` never came\n{}", self.story());
+    }
+
+    pub(crate) fn assert_not(&self, prefix: &str) {
+        assert_eq!(self.count_like(prefix), 0, "`{prefix}` came\n{}", self.story());
+    }
+
+    /// These came, in this order, with anything between them.
+    pub(crate) fn assert_order(&self, labels: &[&str]) {
+        let mut log = self.log.iter();
+        for label in labels {
+            assert!(log.any(|(_, l)| l == label), "`{label}` did not come in its turn\n{}", self.story());
+        }
+    }
+
+    /// When it first wanted this since the last `clear`.
+    pub(crate) fn when(&self, label: &str) -> Instant {
+        let found = self.log.iter().find(|(_, l)| l == label);
+        found.map_or_else(|| panic!("`{label}` never came\n{}", self.story()), |(at, _)| *at)
+    }
+
+    /// Each time it wanted this since the last `clear`.
+    pub(crate) fn times(&self, label: &str) -> Vec<Instant> {
+        self.log.iter().filter(|(_, l)| l == label).map(|(at, _)| *at).collect()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now.mono
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        self.runner.daemon.view()
+    }
+
+    pub(crate) fn runner(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    pub(crate) fn is_marked(&self, root: &str) -> bool {
+        self.view().is_root_active(&EnvRoot::new(root))
+    }
+
+    /// A task is claimed for a runtime: after a hint, in the mode that the daemon is in.
+    pub(crate) fn offer(&mut self, offer: &Offer) {
+        self.hint(Some(offer.runtime.as_str()));
+        let claims = |effect: &&Effect| {
+            let label = effect_label(effect);
+            label.starts_with("claim ") || label == format!("one {}", offer.runtime)
+        };
+        let label = self.open.values().find(claims).map(effect_label).unwrap_or_default();
+        self.brings(&label, std::slice::from_ref(offer));
+    }
+
+    /// A task is claimed and runs. The claims after it are answered.
+    pub(crate) fn running(&mut self, offer: &Offer) {
+        let claim = offer.claim.0;
+        self.offer(offer);
+        self.ok(&format!("prepare {claim}"));
+        self.ok(&format!("start {claim}"));
+        self.housekeep();
+        self.run(&format!("run {claim}"), RunEvent::Launched);
+    }
+
+    /// A run has ended, and everything before the report is answered.
+    pub(crate) fn before_report(&mut self, claim: u64) {
+        self.ok(&format!("unwind {claim}"));
+        if self.is_open(&format!("status {claim}")) {
+            self.status(&format!("status {claim}"), TaskStatus::Running);
+        }
+    }
+}
+
+pub(crate) fn claimed(offers: &[Offer]) -> ApiReply {
+    ApiReply::Claimed { offers: offers.to_vec(), unusable: 0 }
+}
+
+pub(crate) fn workspaces(ids: &[&str]) -> ApiReply {
+    ApiReply::Workspaces { list: ids.iter().map(|id| WorkspaceId::new(*id)).collect(), legacy: false }
+}
+
+pub(crate) fn registered(runtimes: &[&str]) -> ApiReply {
+    let split = |text: &&str| {
+        let (id, provider) = text.split_once(':').expect("`id:provider`");
+        Registered { id: RuntimeId::new(id), provider: Provider::new(provider) }
+    };
+    ApiReply::Registered { runtimes: runtimes.iter().map(split).collect() }
+}

@@ -1,0 +1,123 @@
+//! `longshore demo` as a user runs it.
+
+mod run;
+
+use run::{Bench, after, texts};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+const TASKS: [&str; 6] = ["quick", "chatty", "tools", "failing", "cancelled", "two-tries"];
+
+/// The work directories that the text lists, in the order of the tasks.
+fn work_dirs(out: &str) -> Vec<PathBuf> {
+    let (_, list) = out.split_once("Work directories\n").expect("a list");
+    TASKS.iter().map(|task| after(list, task).to_owned()).collect()
+}
+
+#[test]
+fn each_of_the_six_ends_as_it_should_and_leaves_what_is_printed_and_no_process() {
+    let bench = Bench::new();
+    let record = bench.path().join("whole.jsonl");
+    let output = bench.command(&["demo", "--record", "whole.jsonl"]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}\n{err}");
+    assert_eq!(bench.processes(), [""; 0]);
+    let rows: Vec<_> = out.lines().filter(|line| line.contains('✔')).collect();
+    assert_eq!(rows.len(), 6, "{out}");
+    for (task, row) in TASKS.iter().zip(&rows) {
+        assert!(row.trim_start().starts_with(task), "{row}");
+    }
+    for (task, end) in [(3, "✔ failed"), (4, "✔ cancelled"), (5, "✔ completed")] {
+        assert!(rows[task].contains(end), "{}", rows[task]);
+    }
+    assert!(!out.contains('✘'), "{out}");
+    for dir in work_dirs(&out) {
+        assert!(dir.is_dir() && dir.starts_with(bench.path()), "{}", dir.display());
+    }
+    assert_eq!(std::fs::read_to_string(work_dirs(&out)[2].join("sum.txt")).expect("written"), "sum = 0\n");
+    let log = std::fs::read_to_string(after(&out, "Log")).expect("the log");
+    assert!(log.contains("task completed") && !err.contains("task completed"), "{log}");
+    let own = after(&out, "Trace").to_str().expect("UTF-8");
+    for trace in [own, record.to_str().expect("UTF-8")] {
+        assert!(out.contains(trace), "{out}");
+        let replayed = bench.command(&["trace", "replay", trace]).output().expect("it ran");
+        assert!(replayed.status.success(), "{:?}", texts(&replayed));
+    }
+}
+
+#[test]
+fn the_users_home_and_settings_are_not_touched() {
+    let bench = Bench::new();
+    let home = bench.path().join("users-home");
+    std::fs::create_dir_all(home.join(".multica")).expect("directories");
+    std::fs::write(home.join(".multica/config.json"), "{ this is no JSON").expect("written");
+    let output = bench
+        .command(&["demo"])
+        .env("HOME", &home)
+        .env("MULTICA_SERVER_URL", "http://127.0.0.1:9")
+        .env("MULTICA_CLAUDE_PATH", "/missing/claude")
+        .output()
+        .expect("it ran");
+    assert!(output.status.success(), "{:?}", texts(&output));
+    let left: Vec<_> = std::fs::read_dir(&home).expect("listed").flatten().map(|it| it.file_name()).collect();
+    assert_eq!(left, [".multica"]);
+    assert_eq!(std::fs::read_dir(home.join(".multica")).expect("listed").count(), 1);
+}
+
+#[test]
+fn two_demos_run_at_the_same_time() {
+    let bench = Bench::new();
+    let start = || {
+        let mut command = bench.command(&["demo"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started")
+    };
+    let both = [start(), start()].map(|demo| demo.wait_with_output().expect("it ran"));
+    let dirs = both.map(|output| {
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}\n{err}");
+        work_dirs(&out)
+    });
+    assert!(dirs[0].iter().all(|dir| dir.is_dir() && !dirs[1].contains(dir)));
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_demo_says_so_and_leaves_no_process() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["demo"]);
+    let mut demo = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut err = BufReader::new(demo.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.contains("two-tries  running") {
+        line.clear();
+        assert_ne!(err.read_line(&mut line).expect("read"), 0, "it ended before the last task ran");
+    }
+    kill_process(Pid::from_child(&demo), Signal::INT).expect("it is there");
+    let mut said = String::new();
+    err.read_to_string(&mut said).expect("read");
+    let output = demo.wait_with_output().expect("it ran");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: the demo did not come to its end: it was interrupted"), "{said}");
+    assert!(said.contains("chatty: failed instead of completed"), "{said}");
+    let (out, _) = texts(&output);
+    assert!(out.contains('✘') && Path::new(after(&out, "Log")).is_file(), "{out}");
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn what_the_demo_cannot_do_is_refused_in_words() {
+    let bench = Bench::new();
+    std::fs::write(bench.path().join("there"), "").expect("written");
+    for (args, words) in [
+        (["demo", "--server-url", "http://127.0.0.1:9"].as_slice(), "leave out --server-url"),
+        (&["demo", "--record", "there"], "exists already"),
+    ] {
+        let output = bench.command(args).output().expect("it ran");
+        let (out, err) = texts(&output);
+        assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
+        assert!(err.contains(words), "{err}");
+    }
+    assert_eq!(bench.processes(), [""; 0]);
+}

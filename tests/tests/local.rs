@@ -1,0 +1,132 @@
+//! `longshore local` as a user runs it, with the agent double as the claude of the machine.
+
+mod run;
+
+use run::{Bench, after, texts};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A bench whose `PATH` has a `claude`, which is the double.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    let bin = bench.path().join("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    // The link is followed when it is found, so it leads to a file of the name that makes the program the double.
+    let double = bench.path().join("agent-double");
+    std::fs::hard_link(bench.program(), &double).expect("a link");
+    symlink(double, bin.join("claude")).expect("a link");
+    bench
+}
+
+fn local(bench: &Bench, args: &[&str]) -> Command {
+    let mut command = bench.command(&[&["local"], args].concat());
+    // Root needs the word that this is a sandbox.
+    command.env("PATH", bench.path().join("bin")).env("IS_SANDBOX", "1");
+    command
+}
+
+fn ran(bench: &Bench, script: &str) -> Output {
+    local(bench, &[&format!("Do it. longshore-double: {script}")]).output().expect("it ran")
+}
+
+/// The directories of runs in the place that is taken without `--dir`.
+fn places(bench: &Bench) -> Vec<PathBuf> {
+    let places = std::fs::read_dir(bench.path().join(".multica/longshore/local"));
+    places.map(|places| places.flatten().map(|it| it.path()).collect()).unwrap_or_default()
+}
+
+#[test]
+fn texts_go_to_stdout_and_tools_to_stderr_and_the_answer_comes_last() {
+    let bench = bench();
+    let script = r#"[{"say":"I count."},{"tool":{"name":"Bash","input":{"command":"seq 4"},"output":"1 2 3 4"}},
+        {"write":{"path":"count.txt","text":"4"}},{"say":"Nearly there."},{"result":"Four."}]"#;
+    let output = ran(&bench, script);
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}\n{err}");
+    assert_eq!(out, "I count.\nNearly there.\nFour.\n");
+    assert!(err.contains("· Bash seq 4\n"), "{err}");
+    let place = places(&bench).pop().expect("a place");
+    let work_dir = after(&err, "work directory:");
+    assert!(work_dir.starts_with(&place), "{err}");
+    assert_eq!(std::fs::read_to_string(work_dir.join("count.txt")).expect("written"), "4");
+    assert!(std::fs::read_to_string(after(&err, "log:")).expect("a log").contains("task completed"));
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn an_answer_that_was_just_said_is_printed_once_and_the_prompt_arrives_as_typed() {
+    let bench = bench();
+    let (out, _) = texts(&ran(&bench, r#"[{"say":"Four."}]"#));
+    assert_eq!(out, "Four.\n");
+    let (out, _) = texts(&ran(&bench, r#"["say_prompt"]"#));
+    assert!(out.contains("\nDo it. longshore-double: [\"say_prompt\"]\n"), "{out}");
+    assert_eq!(places(&bench).len(), 2, "each run has its own place");
+}
+
+#[test]
+fn a_failure_is_told_with_its_words_and_exit_1() {
+    let bench = bench();
+    let output = ran(&bench, r#"[{"say":"I try."},{"error":"there is no Makefile"}]"#);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert_eq!(out, "I try.\n");
+    assert!(err.contains("error: the task failed: there is no Makefile"), "{err}");
+    assert!(after(&err, "work directory:").is_dir(), "{err}");
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn ctrl_c_cancels_the_task_and_waits_until_its_agent_is_gone() {
+    let bench = bench();
+    let mut command = local(&bench, &[r#"longshore-double: [{"say":"This takes all day."},"hang"]"#]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut out = BufReader::new(running.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("read");
+    assert_eq!(line, "This takes all day.\n", "it comes while the agent runs");
+    kill_process(Pid::from_child(&running), Signal::INT).expect("it is there");
+    let mut more = String::new();
+    out.read_to_string(&mut more).expect("read");
+    let output = running.wait_with_output().expect("it ran");
+    let (_, err) = texts(&output);
+    assert_eq!((output.status.code(), more.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("error: the task was cancelled"), "{err}");
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn a_machine_without_claude_is_told_what_to_do_and_nothing_is_left() {
+    let bench = bench();
+    let output = local(&bench, &["Do it."]).env("PATH", bench.path()).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert_eq!((output.status.code(), out.as_str()), (Some(1), ""));
+    assert!(err.starts_with("error: claude was not found") && err.contains("MULTICA_CLAUDE_PATH"), "{err}");
+    let output = local(&bench, &["Do it."]).env("MULTICA_CLAUDE_PATH", "/missing/claude").output();
+    let (_, err) = texts(&output.expect("it ran"));
+    assert!(err.contains("/missing/claude is no program"), "{err}");
+    assert_eq!(bench.processes(), [""; 0]);
+    assert!(places(&bench).is_empty());
+}
+
+#[test]
+fn with_dir_the_work_directory_is_made_below_it_out_of_the_sight_of_git() {
+    let bench = bench();
+    let dir = bench.path().join("project");
+    std::fs::create_dir(&dir).expect("a directory");
+    let prompt = r#"longshore-double: [{"say":"Done."}]"#;
+    let output = local(&bench, &[prompt, "--dir", "project"]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert_eq!((output.status.code(), out.as_str()), (Some(0), "Done.\n"), "{err}");
+    assert!(after(&err, "work directory:").starts_with(dir.join(".longshore")), "{err}");
+    assert_eq!(std::fs::read_to_string(dir.join(".longshore/.gitignore")).expect("written"), "*\n");
+    let brief = std::fs::read_to_string(after(&err, "work directory:").join("CLAUDE.md")).expect("a brief");
+    assert!(brief.contains(&format!("lies below {}", dir.display())), "{brief}");
+    assert!(places(&bench).is_empty());
+    let missing = local(&bench, &[prompt, "--dir", "missing"]).output().expect("it ran");
+    let (_, err) = texts(&missing);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(err.contains("missing: it is no directory"), "{err}");
+}
