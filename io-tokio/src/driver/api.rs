@@ -54,7 +54,7 @@ fn note_reach(host: &Host, result: &Result<ApiReply>) {
     if host.reached.swap(reached, Ordering::Relaxed) != reached {
         match result {
             Err(error) if !reached => {
-                tracing::warn!(%error, "the server does not answer as it should; it is asked again and again")
+                tracing::warn!(%error, "the server does not answer as it should; it is asked again and again");
             }
             _ => tracing::info!("the server answers again"),
         }
