@@ -107,6 +107,13 @@ impl Family {
         }
     }
 
+    /// Whether each text is a whole block, so that two of them are two paragraphs; otherwise they are pieces of one.
+    pub const fn speaks_in_blocks(self) -> bool {
+        match self {
+            Self::Claude => true,
+        }
+    }
+
     /// What tells that a resume was rejected.
     pub const fn rejection_signs(self) -> RejectionSigns {
         match self {

@@ -33,9 +33,10 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends what the agent said. Text that follows text of the same kind, and was not sent yet, becomes one message with it.
-    pub fn push(&self, message: AgentMessage) {
-        self.inner().push(message);
+    /// Appends what the agent said. Text that follows text of the same kind, and was not sent yet, becomes one message with it,
+    /// with `joint` between them.
+    pub fn push(&self, message: AgentMessage, joint: &str) {
+        self.inner().push(message, joint);
     }
 
     /// Highest number so far; 0 for none.
@@ -96,7 +97,7 @@ impl Outbox {
 }
 
 impl Inner {
-    fn push(&mut self, message: AgentMessage) {
+    fn push(&mut self, message: AgentMessage, joint: &str) {
         let (kind, tool, content, input, output) = match message {
             AgentMessage::Text { text } => (MessageKind::Text, String::new(), text, None, String::new()),
             AgentMessage::Thinking { text } => {
@@ -117,10 +118,11 @@ impl Inner {
             && let Some(last) = self.unsent.back_mut()
             && last.kind == kind
             && last.seq > self.sealed
-            && last.content.len() + content.len() <= MAX_TEXT
+            && last.content.len() + joint.len() + content.len() <= MAX_TEXT
         {
+            last.content.push_str(joint);
             last.content.push_str(&content);
-            self.bytes += content.len();
+            self.bytes += joint.len() + content.len();
             return;
         }
         self.last += 1;
@@ -155,10 +157,11 @@ mod tests {
     #[test]
     fn inv_101_messages_are_numbered_in_the_order_in_which_they_were_said() {
         let outbox = Outbox::default();
-        outbox.push(AgentMessage::Thinking { text: "t".into() });
-        outbox.push(text("a"));
-        outbox.push(text("b"));
-        outbox.push(AgentMessage::ToolUse { call_id: "1".into(), name: "Bash".into(), input: "{}".into() });
+        outbox.push(AgentMessage::Thinking { text: "t".into() }, "");
+        outbox.push(text("a"), "");
+        outbox.push(text("b"), "");
+        outbox
+            .push(AgentMessage::ToolUse { call_id: "1".into(), name: "Bash".into(), input: "{}".into() }, "");
         let (batch, last) = outbox.batch(0, 99);
         let seen: Vec<_> = batch.iter().map(|m| (m.seq, m.kind, m.content.as_str())).collect();
         assert_eq!(
@@ -169,11 +172,19 @@ mod tests {
     }
 
     #[test]
+    fn whole_blocks_stay_paragraphs_of_their_own() {
+        let outbox = Outbox::default();
+        outbox.push(text("First."), "\n\n");
+        outbox.push(text("Second."), "\n\n");
+        assert_eq!(outbox.batch(0, 1).0[0].content, "First.\n\nSecond.");
+    }
+
+    #[test]
     fn what_was_handed_to_a_request_never_changes() {
         let outbox = Outbox::default();
-        outbox.push(text("a"));
+        outbox.push(text("a"), "");
         assert_eq!(outbox.batch(0, 1).1, 1);
-        outbox.push(text("b"));
+        outbox.push(text("b"), "");
         assert_eq!(outbox.last(), 2, "a new message, as the first may be on its way");
         let (again, _) = outbox.batch(0, 2);
         assert_eq!(again.iter().map(|m| m.content.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -183,9 +194,9 @@ mod tests {
     #[test]
     fn what_was_never_sent_is_not_forgotten_on_the_servers_word() {
         let outbox = Outbox::default();
-        outbox.push(text("a"));
+        outbox.push(text("a"), "");
         assert_eq!(outbox.batch(0, 1).1, 1);
-        outbox.push(text("b"));
+        outbox.push(text("b"), "");
         outbox.stored(9);
         let (batch, _) = outbox.batch(0, 9);
         assert_eq!(batch.iter().map(|m| m.content.as_str()).collect::<Vec<_>>(), ["b"]);
@@ -195,7 +206,7 @@ mod tests {
     fn a_batch_is_bounded_but_never_empty_while_there_is_something() {
         let outbox = Outbox::default();
         for _ in 0..40 {
-            outbox.push(text(&"x".repeat(MAX_TEXT)));
+            outbox.push(text(&"x".repeat(MAX_TEXT)), "");
         }
         let (batch, last) = outbox.batch(0, 40);
         assert_eq!(batch.len(), usize::try_from(last).expect("small"));
@@ -206,7 +217,7 @@ mod tests {
     async fn an_agent_waits_until_the_server_has_taken_enough() {
         let outbox = Outbox::default();
         while outbox.has_room() {
-            outbox.push(text(&"x".repeat(MAX_TEXT)));
+            outbox.push(text(&"x".repeat(MAX_TEXT)), "");
         }
         let waits = outbox.room();
         tokio::pin!(waits);

@@ -228,10 +228,11 @@ async fn follow(
     launched: Launched,
     steps: &mut mpsc::UnboundedReceiver<KillStep>,
 ) -> Outcome {
-    let Launched { mut run, mut codec, .. } = launched;
+    let Launched { mut run, family, mut codec, .. } = launched;
     let mut ended_by = EndedBy::Itself;
     let mut outputs = Vec::new();
-    let mut said = Said::default();
+    let joint = if family.speaks_in_blocks() { "\n\n" } else { "" };
+    let mut said = Said { session: None, result: false, joint };
     let record = loop {
         // The agent waits while the server has too much of it to take yet: nothing is dropped.
         let room = entry.outbox.has_room();
@@ -286,10 +287,11 @@ fn log_end(entry: &Entry, record: &ExitRecord) {
 }
 
 /// What was said so far, as far as it changes what is told to the core.
-#[derive(Default)]
 struct Said {
     session: Option<String>,
     result: bool,
+    /// What stands between two texts in one message.
+    joint: &'static str,
 }
 
 impl Said {
@@ -305,7 +307,7 @@ impl Said {
         let (mut named, mut result) = (false, false);
         for output in outputs.drain(..) {
             match output {
-                Output::Message(message) => entry.outbox.push(message),
+                Output::Message(message) => entry.outbox.push(message, self.joint),
                 Output::Session(session) => {
                     named |= self.session.as_ref() != Some(&session);
                     entry.ending().session = Some(session.clone());
