@@ -1,7 +1,7 @@
 //! Scripts of events for tests: a model of the world that answers what the daemon asks, well or badly, in any order.
 //!
 //! One generator, several drivers: [`World::next`] asks a [`Choose`] for every decision, so the same model is driven by a
-//! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink`].
+//! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink()`].
 
 mod choose;
 mod heal;
