@@ -3,6 +3,9 @@
 //!
 //! Whoever waits, waits for an event: of the control plane, of a process, of a pipe. Everything that a daemon starts
 //! carries its private home in its environment, so that nothing but it is ended with the home.
+//!
+//! Processes are looked at by way of Linux, so that elsewhere there is nothing here.
+#![cfg(target_os = "linux")]
 
 mod agents;
 mod daemon;

@@ -1,5 +1,8 @@
 //! Black-box scenarios: the real binary, or the real adapter, against the embedded control plane, with agents that do what they
 //! are told. All in one program, as each one links the whole library.
+//!
+//! They look at processes by way of Linux.
+#![cfg(target_os = "linux")]
 
 mod bed;
 mod cancel;

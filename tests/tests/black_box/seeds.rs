@@ -7,7 +7,7 @@ use longshore_io_tokio::plane::{Action, Config, Request, Rule, State, TaskSpec};
 use longshore_io_tokio::prepare::{self, Claim, Job, PrepareError, Setup, layout};
 use longshore_io_tokio::supervise::{self, Launcher};
 use longshore_io_tokio::wire::task::Task as WireTask;
-use longshore_tests::{Gate, Home};
+use longshore_tests::Gate;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -360,16 +360,4 @@ async fn seed_heartbeat_isolation() {
         .wait_for_requests(before + 3, Duration::from_secs(2), of_other)
         .await
         .expect("a beat that hangs delays no other");
-}
-
-#[test]
-fn a_home_predicts_where_tasks_work() {
-    // What the tests above look at is what the daemon was told to use.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let plane = longshore_io_tokio::plane::Server::start(Config::default()).await.expect("a plane");
-        let home = Home::new(executable(), &plane);
-        let root = home.env_root(&"ws-1".into(), &TaskId::new(ID));
-        assert_eq!(root, home.workspaces_root().join("ws-1/0c1d2e3f4a5b"));
-    });
 }
