@@ -92,6 +92,8 @@ pub struct Driver {
     runs: BTreeMap<OpId, mpsc::UnboundedSender<KillStep>>,
     conn: Option<Conn>,
     health: watch::Sender<HealthSnapshot>,
+    /// Whether health answers name the agent CLIs that were found.
+    found_told: bool,
     exit: Option<ExitReport>,
 }
 
@@ -141,6 +143,7 @@ impl Driver {
             runs: BTreeMap::new(),
             conn: None,
             health,
+            found_told: false,
             exit: None,
         };
         driver.perform();
@@ -208,6 +211,10 @@ impl Driver {
                 if let Some(event) = event {
                     self.step(&event);
                 }
+            }
+            () = self.host.found.cancelled(), if !self.found_told => {
+                self.found_told = true;
+                self.publish();
             }
             () = pause => {
                 // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.

@@ -27,6 +27,9 @@ pub(crate) fn polled() -> Config {
     Config { websocket: false, ..Config::default() }
 }
 
+/// Stands between two blocks of text that go out as one message.
+pub(crate) const BREAK: &str = "\n\n";
+
 impl Bed {
     /// A daemon with one runtime, `claude`.
     pub(crate) async fn new() -> Self {
@@ -126,8 +129,11 @@ impl<D> Bed<D> {
     }
 
     /// What the task's agent has said, without the borders between messages.
+    /// Without the breaks between blocks, which depend on what went out together.
     pub(crate) fn said(&self, task: &TaskId) -> String {
-        self.plane.transcript(task).iter().filter_map(|message| message.content.as_deref()).collect()
+        let messages = self.plane.transcript(task);
+        let said: String = messages.iter().filter_map(|message| message.content.as_deref()).collect();
+        said.replace(BREAK, "")
     }
 
     /// The claims so far, for all runtimes and for single ones.

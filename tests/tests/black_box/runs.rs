@@ -1,6 +1,6 @@
 //! Runs that go as they should: what the agent is given, what the server hears, and what is left.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::{BREAK, Bed, WITHIN};
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Config, Subject, TaskSpec};
 use longshore_io_tokio::prepare::layout;
@@ -47,7 +47,7 @@ async fn a_task_is_run_reported_and_tidied_up() {
     assert_eq!(kinds, ["thinking", "text", "tool_use", "tool_result", "text"], "in the order of the agent");
     let text_of = |kind: &str| {
         let of_kind = messages.iter().filter(|message| message.1 == kind);
-        of_kind.map(|message| message.3.as_str()).collect::<String>()
+        of_kind.map(|message| message.3.as_str()).collect::<String>().replace(BREAK, "")
     };
     assert_eq!((text_of("thinking"), text_of("tool_result")), ("hm".into(), "\"README\"".into()));
     assert_eq!(text_of("text"), "one, twothree");

@@ -1,6 +1,6 @@
 //! The contracts that everything else rests on.
 
-use crate::bed::{Bed, WITHIN, executable, is_claim, polled};
+use crate::bed::{BREAK, Bed, WITHIN, executable, is_claim, polled};
 use longshore_core::id::{RuntimeId, TaskId};
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Config, Request, Rule, State, TaskSpec};
@@ -146,7 +146,7 @@ async fn seed_private_temp_dir() {
     let task = bed.enqueue(names.into_iter().fold(spec, |spec, name| spec.env(name, "/shared/tmp")));
     let whole = |plane: &longshore_core::plane::Plane| {
         let text: String = plane.transcript(&task).iter().filter_map(|m| m.content.as_deref()).collect();
-        text.contains("TEMP=").then_some(text)
+        text.contains("TEMP=").then(|| text.replace(BREAK, ""))
     };
     let text = bed.plane.wait_until(WITHIN, whole).await.expect("it speaks");
     let rest = text.strip_prefix("TMPDIR=").expect("the first variable");
