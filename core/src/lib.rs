@@ -29,6 +29,7 @@ pub mod effect;
 mod env;
 pub mod error;
 pub mod event;
+mod fact;
 pub mod id;
 mod late;
 mod link;

@@ -1,0 +1,206 @@
+//! What the core states beside what it wants done: for logs, traces and observers. Nothing acts upon it.
+
+use crate::event::ClaimKey;
+use crate::id::{RuntimeId, SlotIndex, TaskId};
+use crate::reason::FailReason;
+use serde::{Deserialize, Serialize};
+
+/// Something to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fact {
+    /// The first workspace list is in and every workspace of it was tried.
+    Ready,
+    /// A task was taken.
+    Admitted {
+        /// This claim.
+        claim: ClaimKey,
+        /// The task.
+        task: TaskId,
+        /// Its runtime.
+        runtime: RuntimeId,
+        /// Its slot.
+        slot: SlotIndex,
+    },
+    /// A task that is already here was offered again, and ignored.
+    Duplicate {
+        /// The task.
+        task: TaskId,
+    },
+    /// A task is failed back without a run.
+    HandedBack {
+        /// This claim.
+        claim: ClaimKey,
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: FailReason,
+    },
+    /// Claimed tasks could not even be named to the server.
+    Unusable {
+        /// How many.
+        count: u16,
+    },
+    /// A task entered a phase.
+    Phase {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Which one.
+        phase: PhaseName,
+    },
+    /// A task must end before its time.
+    Ending {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Why.
+        why: EndReason,
+    },
+    /// A terminal report was taken.
+    Reported {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Which one.
+        report: ReportKind,
+        /// How many tries it took.
+        tries: u32,
+    },
+    /// A terminal report goes on being tried in the background; its slot and directory are free.
+    ReportLate {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// The server will not take the terminal report, ever.
+    ReportRefused {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The server will not take some messages, ever; they are skipped.
+    MessagesRefused {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// Up to this number.
+        upto: u32,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The tokens that were used could not be reported.
+    UsageLost {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// A task is over, and its slot is free.
+    Released {
+        /// This claim.
+        claim: ClaimKey,
+        /// Its slot, if it had one.
+        slot: Option<SlotIndex>,
+    },
+    /// The server refuses the credential.
+    Unauthorized,
+    /// The server has no such runtime any more; it is registered again.
+    RuntimeGone {
+        /// Which one.
+        runtime: RuntimeId,
+    },
+    /// The server has no batch claim; each runtime asks for itself.
+    PerRuntimeClaims,
+    /// The daemon is ending.
+    Stopping {
+        /// What it waits for.
+        phase: StopPhase,
+    },
+    /// An event did not fit: its request is closed, unknown or of another kind.
+    Stray {
+        /// How many there were.
+        total: u64,
+    },
+}
+
+/// Phases of a task, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PhaseName {
+    /// Waits for the collector to let its directory go.
+    AwaitingRoot,
+    /// Its directory is made.
+    Preparing,
+    /// `/start` is on its way.
+    Starting,
+    /// The agent runs.
+    Running,
+    /// The agent has ended; the rest of its output is sent.
+    Settling,
+    /// The terminal report is on its way.
+    Reporting,
+    /// The directory is closed.
+    Sealing,
+}
+
+/// Why a task ends before its time; a later one outranks an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The daemon stops.
+    Stop,
+    /// Preparation took too long.
+    PrepareTimeout,
+    /// The server has ended or forgotten the task.
+    Server,
+}
+
+/// The kinds of terminal report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ReportKind {
+    /// The agent did it.
+    Complete,
+    /// It was not done.
+    Fail {
+        /// Why.
+        reason: FailReason,
+    },
+    /// It was cancelled, and has stopped.
+    CancelAck,
+}
+
+/// What a stop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopPhase {
+    /// Nothing: the daemon serves.
+    Serving,
+    /// Claims that are on their way.
+    Claims,
+    /// Tasks and their reports.
+    Tasks,
+    /// The deregistration.
+    Deregistering,
+    /// Nothing any more.
+    Exited,
+}
+
+/// How the daemon ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitReport {
+    /// Why.
+    pub cause: ExitCause,
+    /// Tasks whose end was not reported.
+    pub abandoned: Vec<TaskId>,
+}
+
+/// Why the daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExitCause {
+    /// It was asked to.
+    Stopped,
+    /// The server refused the credential at the start.
+    Unauthorized,
+}
