@@ -51,7 +51,11 @@ pub fn replay(path: &Path, mode: Mode, out: &mut impl Write, err: &mut impl Writ
     let files = match files(path) {
         Ok(files) => files,
         Err(error) => {
-            writeln!(err, "{}: {error}", path.display())?;
+            writeln!(
+                err,
+                "error: {}: {error}; name a trace file, or a flight recorder's directory",
+                path.display()
+            )?;
             return Ok(Verdict::Unreadable);
         }
     };
@@ -66,17 +70,17 @@ pub fn replay(path: &Path, mode: Mode, out: &mut impl Write, err: &mut impl Writ
                 writeln!(err, "{}: left out: {error}", file.display())?;
             }
             Err(Broken::Open(error)) => {
-                writeln!(err, "{}: {error}", file.display())?;
+                writeln!(err, "error: {}: {error}", file.display())?;
                 return Ok(Verdict::Unreadable);
             }
             Err(Broken::Replay(ReplayError::Diverged(what))) => {
                 summary(replay.report(), out)?;
                 writeln!(out, "result      the core does something else than was recorded")?;
-                writeln!(err, "{}: {what}", file.display())?;
+                writeln!(err, "error: {}: {what}", file.display())?;
                 return Ok(Verdict::Differs);
             }
             Err(Broken::Replay(error)) => {
-                writeln!(err, "{}: {error}", file.display())?;
+                writeln!(err, "error: {}: {error}", file.display())?;
                 return Ok(Verdict::Unreadable);
             }
         }

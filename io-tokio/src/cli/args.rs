@@ -233,13 +233,13 @@ struct Start {
     /// Time between two heartbeats
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     heartbeat_interval: Option<String>,
-    /// Longest time of a run; 0 is no limit
+    /// Longest time of a run; 0 is no limit (without effect in this version)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     agent_timeout: Option<String>,
-    /// Longest time without progress of Codex
+    /// Longest time without progress of Codex (without effect in this version)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     codex_semantic_inactivity_timeout: Option<String>,
-    /// Longest time of the calls that start a Codex session
+    /// Longest time of the calls that start a Codex session (without effect in this version)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     codex_handshake_timeout: Option<String>,
     /// Tasks that may run at a time
@@ -260,13 +260,13 @@ struct Start {
     /// How tasks are claimed: auto, per-runtime or batch
     #[arg(long, value_name = "MODE")]
     claim_mode: Option<String>,
-    /// Space that the daemon's own state may take, such as 4GiB; 0 is no limit
+    /// Space that the daemon's own state may take, such as 4GiB; 0 is no limit. The flight recorder takes a sixteenth, 64MiB at most
     #[arg(long, value_name = "SIZE")]
     disk_budget: Option<String>,
-    /// Space that must be free for a task to be claimed, such as 256MiB; 0 is no limit
+    /// Space that must be free for a task to be prepared, such as 256MiB; 0 is no limit
     #[arg(long, value_name = "SIZE")]
     min_free_space: Option<String>,
-    /// What SIGTERM does: stop, drain or restart
+    /// What SIGTERM does: stop (drain and detach are not there yet)
     #[arg(long, value_name = "ACTION")]
     on_sigterm: Option<String>,
     /// Record the whole run as a trace

@@ -36,7 +36,7 @@ pub enum OnSigterm {
     /// Take no more tasks and wait for the runs to end.
     Drain,
     /// Leave the runs alone for the daemon that starts next.
-    Restart,
+    Detach,
 }
 
 impl FromStr for OnSigterm {
@@ -46,8 +46,8 @@ impl FromStr for OnSigterm {
         match text {
             "stop" => Ok(Self::Stop),
             "drain" => Ok(Self::Drain),
-            "restart" => Ok(Self::Restart),
-            _ => Err("stop, drain or restart"),
+            "detach" => Ok(Self::Detach),
+            _ => Err("stop, drain or detach"),
         }
     }
 }

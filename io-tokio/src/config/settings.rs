@@ -97,7 +97,7 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// Time between two heartbeats of a runtime, more than zero.
     pub heartbeat_interval: Duration,
-    /// Execution slots, 1 to 65535.
+    /// Execution slots, 1 to 1000.
     pub max_concurrent_tasks: u16,
     /// How tasks are claimed.
     pub claim_mode: ClaimMode,

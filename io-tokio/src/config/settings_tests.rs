@@ -301,10 +301,10 @@ fn our_own_keys_are_read_from_file_and_flags() {
     let flagged = case(&[], json).with(|f| {
         f.claim_mode = Some("per-runtime".into());
         f.disk_budget = Some("2MiB".into());
-        f.on_sigterm = Some("restart".into());
+        f.on_sigterm = Some("detach".into());
     });
     assert_eq!(flagged.good().claim_mode, ClaimMode::PerRuntime);
-    assert_eq!((flagged.good().disk_budget, flagged.good().on_sigterm), (Some(2 << 20), OnSigterm::Restart));
+    assert_eq!((flagged.good().disk_budget, flagged.good().on_sigterm), (Some(2 << 20), OnSigterm::Detach));
     let wrong = case(&[], "{}").with(|f| f.claim_mode = Some("both".into())).error();
     assert!(wrong.contains("--claim-mode") && wrong.contains("auto, per-runtime or batch"), "{wrong}");
     let size = case(&[], r#"{"disk_budget":"1G"}"#).error();
