@@ -17,7 +17,7 @@ pub enum ApiError {
         /// Milliseconds that the server asks to wait, if it said.
         retry_after_ms: Option<u32>,
     },
-    /// 5xx, 408 or 425: it may work later.
+    /// 5xx, 408, 425, or a redirect: it may work later.
     Server {
         /// The HTTP status.
         status: u16,

@@ -3,6 +3,7 @@
 use crate::cli::{Command, DaemonStart, Exit, debug_wanted, explain};
 use crate::config::{Env, Flags, Settings};
 use crate::driver::Record;
+use crate::local::interrupts::Interrupts;
 use crate::log::{self, Redactor};
 use crate::service::{Service, Start, flight_recorder};
 use crate::trace_cmd;
@@ -13,7 +14,6 @@ use longshore_core::trace::Mode;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Carries out a command that the command line understood.
@@ -91,10 +91,7 @@ async fn foreground(
         redactor,
         only: None,
     })?;
-    let signals = tokio::spawn(stop_on_signals(
-        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
-        service.events(),
-    ));
+    let signals = tokio::spawn(stop_on_signals(Interrupts::catch()?, service.events()));
     let report = service.run().await;
     signals.abort();
     drop(token);
@@ -108,13 +105,9 @@ async fn foreground(
 }
 
 /// Each signal asks the core to stop; the second one hurries it.
-pub(crate) async fn stop_on_signals([mut term, mut int]: [Signal; 2], events: mpsc::Sender<Event>) {
+pub(crate) async fn stop_on_signals(mut signals: Interrupts, events: mpsc::Sender<Event>) {
     loop {
-        tokio::select! {
-            Some(()) = term.recv() => {}
-            Some(()) = int.recv() => {}
-            else => return,
-        }
+        signals.next().await;
         if events.send(Event::Stop).await.is_err() {
             return;
         }

@@ -122,7 +122,6 @@ impl Service {
         let core = core_config(&settings);
         let clis = AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect();
         let search = Looking { env: env.clone(), settings: settings.clone(), cwd, clis };
-        sweep_temp_dirs(&settings);
         if settings.on_sigterm != OnSigterm::Stop {
             tracing::warn!("on_sigterm: this version ends running tasks on SIGTERM, whatever it is set to");
         }
@@ -173,7 +172,15 @@ impl Service {
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
         let host = driver.host().clone();
         let launcher = host.launcher.clone();
+        let launcher_of_look = launcher.clone();
+        let temp_base = search.settings.agent_temp_base.clone();
         let look = async move {
+            // Nothing is registered, and so nothing claimed, before the agents are known.
+            let left = launcher_of_look.end_leftovers().await;
+            if left > 0 {
+                tracing::warn!(runs = left, "agents that an earlier daemon left at work were ended");
+            }
+            sweep_temp_dirs(temp_base);
             let found = search.look().await;
             if found.agents.is_empty() {
                 return ServeError::NoAgents(why_none(&found));
@@ -280,8 +287,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Removes what an earlier daemon left of its tasks' temp dirs, beside everything else.
-fn sweep_temp_dirs(settings: &Settings) {
-    let base = settings.agent_temp_base.clone();
+fn sweep_temp_dirs(base: Option<PathBuf>) {
     tokio::task::spawn_blocking(move || {
         let base = base.as_ref().map(|base| base.as_os_str());
         match tempdir::sweep(base, None, SystemTime::now()) {

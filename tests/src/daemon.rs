@@ -68,6 +68,11 @@ impl DaemonUnderTest {
         signal(self.id(), Signal::TERM);
     }
 
+    /// Sends SIGHUP, as a terminal that is closed does.
+    pub fn hang_up(&self) {
+        signal(self.id(), Signal::HUP);
+    }
+
     /// Waits until it has ended.
     pub async fn ended(&self) -> Ended {
         assert!(wait_for_end(self.id(), END).await, "the daemon did not end within {END:?}:\n{}", self.log());

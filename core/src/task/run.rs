@@ -114,7 +114,11 @@ impl Task {
     /// Ends the task because the daemon stops.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
         self.stopping = true;
-        if !self.is_answered() {
+        if let Phase::Reporting(report) = &mut self.phase {
+            // There may be no time left for the wait that it is in.
+            cx.disarm(&TimerKey::ReportRetry(self.claim));
+            report.send(cx, self.claim);
+        } else if !self.is_answered() {
             self.end(cx, EndReason::Stop);
         }
     }

@@ -201,3 +201,20 @@ fn the_connection_is_closed_and_stays_so() {
     d.assert_not("connect");
     d.assert_not("beat");
 }
+
+#[test]
+fn a_report_that_waits_is_sent_once_more_at_a_stop() {
+    // Found by a server that asked for a pause longer than the stop: a finished result was lost with the process.
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    d.running(&offer(1, "t-1", "r-1"));
+    d.run("run 1", ended(RunEnd::Completed, 0));
+    d.before_report(1);
+    d.err("complete 1", ApiError::Throttled { retry_after_ms: Some(300_000) });
+    d.pass(secs(1));
+    assert!(!d.is_open("complete 1"));
+    d.stop();
+    d.ok("complete 1");
+    d.ok("seal 1 record");
+    d.ok("deregister r-1");
+    d.assert_saw("exit stopped");
+}

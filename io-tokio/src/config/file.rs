@@ -147,11 +147,14 @@ impl ConfigFile {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Opening a FIFO would wait for a writer.
+    match path.metadata() {
+        Ok(meta) if meta.is_dir() || meta.is_file() => {}
+        Ok(_) => return Err(io::Error::other("it is no regular file")),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
-    };
+    }
+    let file = File::open(path)?;
     let mut bytes = Vec::new();
     file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_CONFIG_BYTES {
@@ -267,5 +270,14 @@ mod tests {
         let error = file.text("poll_interval").expect_err("a number").to_string();
         assert!(error.contains("poll_interval") && error.contains("/c/config.json"), "{error}");
         assert!(config(r#"{"backends":3}"#).text("backends.openclaw.state_dir").is_err());
+    }
+
+    #[test]
+    fn a_fifo_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("config.json");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let error = ConfigFile::load(&path, &mut Vec::new()).expect_err("no file").to_string();
+        assert!(error.contains("no regular file"), "{error}");
     }
 }

@@ -286,8 +286,18 @@ fn workspaces_root(l: &mut Layers<'_>, flags: &Flags, cwd: &Path) -> Result<Opti
     } else {
         return Ok(None);
     };
+    let path = clean(&cwd.join(path));
+    if path.parent().is_none() {
+        // Its marker would say of the whole machine that it belongs to a task, and no daemon would start there again.
+        return Err(ConfigError::value(
+            place,
+            None,
+            "it is the root of the file system",
+            "a directory below it",
+        ));
+    }
     l.sources.insert("workspaces_root", place);
-    Ok(Some(clean(&cwd.join(path))))
+    Ok(Some(path))
 }
 
 /// The path without `.` and `..`, by its text alone.

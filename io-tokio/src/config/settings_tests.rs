@@ -330,3 +330,13 @@ fn settings_are_loaded_from_the_profiles_file() {
     assert_eq!((s.server_url.as_str(), s.health_port), ("http://h:1", 19834));
     assert_eq!(s.workspaces_root, home.path().join("multica_workspaces_dev"));
 }
+
+#[test]
+fn the_root_of_the_file_system_is_no_workspaces_root() {
+    for given in ["/", "/x/.."] {
+        let flags = Flags { workspaces_root: Some(given.into()), ..Flags::default() };
+        let env = Env::from_pairs([("HOME", "/missing")]);
+        let error = Settings::load(&flags, &env, Path::new("/")).expect_err("refused").to_string();
+        assert!(error.contains("--workspaces-root") && error.contains("root of the file system"), "{error}");
+    }
+}

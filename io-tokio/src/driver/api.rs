@@ -260,7 +260,8 @@ pub(super) fn for_core(error: &CallError) -> ApiError {
         CallError::Rejected(rejection) => {
             let status = rejection.status;
             let kind = match rejection.kind {
-                RejectKind::TryAgain => return ApiError::Server { status },
+                // A redirect is the word of something before the server, such as a login page: it passes.
+                RejectKind::TryAgain | RejectKind::Redirected => return ApiError::Server { status },
                 RejectKind::TaskGone => Refusal::TaskGone,
                 RejectKind::RuntimeGone => Refusal::RuntimeGone,
                 RejectKind::WorkspaceGone => Refusal::WorkspaceGone,
@@ -309,5 +310,20 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::Fail { .. } => "fail",
         ApiCall::CancelAck { .. } => "cancel-ack",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Rejection;
+
+    #[test]
+    fn a_redirect_is_no_refusal() {
+        // Found by a proxy's login page before `/complete`: the finished task was reported as failed.
+        let rejection = |kind| Rejection { status: 302, kind, body_head: String::new(), server_time: None };
+        let error = CallError::Rejected(rejection(RejectKind::Redirected));
+        assert_eq!(for_core(&error), ApiError::Server { status: 302 });
+        assert!(for_core(&error).is_passing());
     }
 }

@@ -157,3 +157,16 @@ async fn a_server_that_restarts_finds_the_daemon_again() {
     let task = bed.enqueue(TaskSpec::new("claude"));
     bed.completed(&task).await;
 }
+
+#[tokio::test]
+async fn a_terminal_that_is_closed_is_a_stop() {
+    // Found by a look at all signals: the daemon died of SIGHUP at once, and its agents worked on for nobody.
+    let bed = Bed::new().await;
+    let task = bed.enqueue(TaskSpec::new("claude").script(&[Step::Say("busy".into()), Step::Hang]));
+    bed.spoke(&task).await;
+    bed.daemon.hang_up();
+    let ended = bed.daemon.ended().await;
+    assert!(ended.status.success(), "{}", ended.log);
+    assert_eq!(bed.plane.task(&task).expect("there").failure_reason.as_deref(), Some("runtime_offline"));
+    assert!(bed.home.processes_of(&task).is_empty());
+}

@@ -141,3 +141,17 @@ async fn a_directory_that_is_no_run_is_refused_with_its_path() {
     assert!(matches!(error, AttachError::NoRun { .. }));
     assert!(error.to_string().contains(bench.dir.path().to_str().expect("text")), "{error}");
 }
+
+#[tokio::test]
+async fn runs_that_a_daemon_left_are_ended_and_their_directories_removed() {
+    let bench = Bench::new();
+    let mut mine = bench.launch(bench.shell("echo up; exec sleep 600")).await;
+    listen_for(&mut mine, "up").await;
+    // This process is no daemon, so its run counts as left behind by one.
+    let dir = mine.dir().clone();
+    assert_eq!(launcher(&bench.dir.path().join("runs")).end_leftovers().await, 1);
+    assert!(!dir.path().exists());
+    assert_eq!(launcher(&bench.dir.path().join("runs")).end_leftovers().await, 0);
+    let said = listen(&mut mine).await;
+    assert!(!said.record.success(), "{:?}", said.record);
+}

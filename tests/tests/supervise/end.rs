@@ -194,3 +194,15 @@ async fn bug_17_many_short_runs_leave_this_process_and_no_other_behind() {
     bench.launcher.close().await;
     assert!(bench.launcher.spares().is_empty());
 }
+
+#[tokio::test]
+async fn an_agent_that_stops_its_supervisor_is_ended_all_the_same() {
+    let bench = Bench::new();
+    let mut run = bench.launch(bench.shell("echo up; exec sleep 600")).await;
+    listen_for(&mut run, "up").await;
+    signal(run.dir().status().expect("a status").supervisor.pid, Signal::STOP);
+    run.kill();
+    let said = listen(&mut run).await;
+    assert_eq!(said.record.ended_by, EndedBy::Kill);
+    assert!(of_run(run.dir()).is_empty());
+}

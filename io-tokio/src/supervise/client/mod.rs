@@ -3,6 +3,7 @@
 mod attach;
 mod error;
 mod launcher;
+mod leftover;
 mod link;
 mod lost;
 mod outbound;

@@ -240,13 +240,23 @@ impl Run {
     pub fn end(&mut self, grace: Duration) {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         self.command(&Command::End { grace_ms });
+        self.wake_supervisor();
         self.expect_end_after(grace);
     }
 
     /// Kills everything of the run at once.
     pub fn kill(&mut self) {
         self.command(&Command::Kill);
+        self.wake_supervisor();
         self.expect_end_after(Duration::ZERO);
+    }
+
+    /// An agent can stop its supervisor, which then hears nothing.
+    fn wake_supervisor(&self) {
+        let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        }
     }
 
     /// Up to here everything was dealt with for good: its space can be given back, and the agent may write more.
