@@ -11,6 +11,9 @@ use tokio::time::timeout;
 /// Until the end of a run that is killed is no longer waited for.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// A directory that is older than this and has no run in it never gets one.
+const UNFINISHED_LIMIT: Duration = Duration::from_mins(1);
+
 impl Launcher {
     /// Kills the runs that an earlier daemon left in the runs directory and removes their directories. Gives how many agents
     /// were still at work. Runs of a daemon that lives are not touched.
@@ -28,7 +31,12 @@ impl Launcher {
             // What it wrote so far is of interest to nobody.
             let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
             let end = Position { stdout: length("stdout"), stderr: length("stderr") };
-            let Ok(run) = self.attach(dir.path(), end, Credit::Explicit) else { continue };
+            let Ok(run) = self.attach(dir.path(), end, Credit::Explicit) else {
+                if is_old(&dir) {
+                    let _ = dir.remove();
+                }
+                continue;
+            };
             if timeout(LIMIT, kill(run)).await.is_err() {
                 tracing::error!(run = %dir.path().display(), "a run that an earlier daemon left does not end");
             } else if let Err(error) = dir.remove() {
@@ -37,6 +45,12 @@ impl Launcher {
         }
         alive
     }
+}
+
+/// Whether a directory without a run is none that is being made right now.
+fn is_old(dir: &RunDir) -> bool {
+    let modified = dir.path().metadata().and_then(|meta| meta.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > UNFINISHED_LIMIT))
 }
 
 async fn kill(mut run: Run) {

@@ -110,12 +110,7 @@ impl Ready {
             self.end_unused().await;
             return Err(LaunchError::UnsafeTask(spec.task));
         }
-        let marker = uuid::Uuid::new_v4().to_string();
-        let mut dir = RunDir::new(self.shared.runs_dir.join(format!("{}-{}", spec.task, spec.attempt)));
-        if dir.path().symlink_metadata().is_ok() {
-            // Left by an earlier daemon, which counted attempts from one as well.
-            dir = RunDir::new(self.shared.runs_dir.join(format!("{}-{}-{marker}", spec.task, spec.attempt)));
-        }
+        let dir = RunDir::new(self.shared.runs_dir.join(format!("{}-{}", spec.task, spec.attempt)));
         let path = dir.path().to_owned();
         let LaunchSpec { prompt, .. } = spec;
         let made = {
@@ -128,6 +123,7 @@ impl Ready {
         }
 
         let Self { mut link, shared } = self;
+        let marker = uuid::Uuid::new_v4().to_string();
         let order = LaunchOrder {
             version: protocol::VERSION,
             task: spec.task,
