@@ -8,6 +8,7 @@ mod bed;
 mod cancel;
 mod endings;
 mod hostile;
+mod leftovers;
 mod reports;
 mod runs;
 mod secrets;

@@ -68,7 +68,9 @@ fn has_a_daemon(dir: &RunDir) -> bool {
     }
     let same = |stat: &Stat| Some(stat.started) == status.supervisor.started;
     let Some(supervisor) = Stat::of(status.supervisor.pid).filter(same) else { return false };
-    Stat::of(supervisor.parent).is_some_and(|parent| parent.command == supervisor.command)
+    // Not by their names: a supervisor is started through a link to its program.
+    let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    program(supervisor.parent).is_some_and(|parent| Some(parent) == program(supervisor.pid))
 }
 
 /// Nothing tells.

@@ -1,0 +1,65 @@
+//! What a daemon that was killed leaves, and what the next one makes of it.
+
+use crate::bed::{WITHIN, executable};
+use longshore_core::id::TaskId;
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Config, Server, TaskSpec};
+use longshore_tests::{DaemonUnderTest, Home, ReservedPort, is_alive, wait_for_end};
+use std::fs;
+
+const ENDED: &str = "agents that an earlier daemon left at work were ended";
+
+/// A daemon whose agent is at work.
+async fn at_work(plane: &Server, home: &Home) -> (DaemonUnderTest, TaskId) {
+    let daemon = home.start();
+    plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
+    let script = [Step::Say("busy".into()), Step::Hang];
+    let task = plane.enqueue(TaskSpec::new("claude").script(&script)).expect("it is taken");
+    let spoke = |plane: &longshore_core::plane::Plane| (!plane.transcript(&task).is_empty()).then_some(());
+    plane.wait_until(WITHIN, spoke).await.expect("the agent speaks");
+    (daemon, task)
+}
+
+async fn registered_again(plane: &Server) {
+    plane
+        .wait_for_requests(2, WITHIN, |request| request.is("POST", "/register"))
+        .await
+        .expect("the second daemon registers");
+}
+
+#[tokio::test]
+async fn agents_of_a_daemon_that_was_killed_are_ended_by_the_next_one() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(executable(), &plane);
+    let (daemon, task) = at_work(&plane, &home).await;
+    let agents = home.processes_of(&task);
+    drop(daemon);
+    assert!(agents.iter().any(|agent| is_alive(*agent)), "the agent outlives a kill of its daemon");
+
+    let next = home.start();
+    registered_again(&plane).await;
+    for agent in agents {
+        assert!(wait_for_end(agent, WITHIN).await, "agent {agent} works beside its successor");
+    }
+    assert!(next.log().contains(ENDED), "{}", next.log());
+    let ended = next.stop().await;
+    assert!(ended.status.success(), "{}", ended.log);
+    assert_eq!(fs::read_dir(home.state_dir().join("runs")).map_or(0, Iterator::count), 0);
+    assert_eq!(fs::read_dir(home.temp_base()).expect("there").count(), 0);
+}
+
+#[tokio::test]
+async fn agents_of_a_daemon_that_lives_are_not_touched_by_another_one_of_its_profile() {
+    // Found by a second daemon on another port: it took the agents of the first one for leftovers.
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(executable(), &plane);
+    let (daemon, _task) = at_work(&plane, &home).await;
+    let port = ReservedPort::new();
+    let home = home.env("MULTICA_DAEMON_HEALTH_PORT", port.port().to_string());
+    let second = home.start();
+    registered_again(&plane).await;
+    assert!(!second.log().contains(ENDED), "{}", second.log());
+    for daemon in [&second, &daemon] {
+        assert!(daemon.stop().await.status.success(), "{}", daemon.log());
+    }
+}
