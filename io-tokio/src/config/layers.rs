@@ -193,18 +193,13 @@ impl Layers<'_> {
     }
 }
 
-const COUNT: &str = "a whole number from 1 to 1000";
-/// As many tasks as the core can have at once.
-const MAX_COUNT: i64 = longshore_core::config::Config::MAX_SLOTS as i64;
+const COUNT: &str = "a whole number from 1 to 65535";
 
-/// A count from 0 to 1000.
+/// A count from 0 to 65535.
 pub(super) fn parse_count(said: &Said) -> Result<u16, ConfigError> {
     match said.text.parse::<i64>() {
         Ok(n) if n < 0 => Err(said.wrong("it is negative", COUNT)),
-        Ok(n) => match u16::try_from(n) {
-            Ok(count) if n <= MAX_COUNT => Ok(count),
-            _ => Err(said.wrong("it is too large", COUNT)),
-        },
+        Ok(n) => u16::try_from(n).map_err(|_| said.wrong("it is too large", COUNT)),
         Err(_) => Err(said.wrong("it is no whole number", COUNT)),
     }
 }

@@ -217,7 +217,7 @@ impl Settings {
             health_port: l.count("health_port", port, profile.health_port())?,
             poll_interval: l.positive("poll_interval", poll, Zero::Refused, POLL_INTERVAL)?,
             heartbeat_interval: l.positive("heartbeat_interval", beat, Zero::Refused, HEARTBEAT_INTERVAL)?,
-            max_concurrent_tasks: l.count("max_concurrent_tasks", slots, MAX_CONCURRENT_TASKS)?,
+            max_concurrent_tasks: slots_of(&mut l, slots)?,
             claim_mode: l.word("claim_mode", claim_mode)?,
             agent_timeout: l.or_off("agent_timeout", timeout, None)?,
             prepare_timeout: l.positive("prepare_timeout", prepare, Zero::Refused, PREPARE_TIMEOUT)?,
@@ -298,6 +298,19 @@ fn workspaces_root(l: &mut Layers<'_>, flags: &Flags, cwd: &Path) -> Result<Opti
     }
     l.sources.insert("workspaces_root", place);
     Ok(Some(path))
+}
+
+/// As many tasks at once as the core can have.
+fn slots_of(l: &mut Layers<'_>, at: Places<'_>) -> Result<u16, ConfigError> {
+    let slots = l.count("max_concurrent_tasks", at, MAX_CONCURRENT_TASKS)?;
+    let most = longshore_core::config::Config::MAX_SLOTS;
+    match l.sources.get("max_concurrent_tasks") {
+        Some(place) if slots > most => {
+            let (value, expected) = (slots.to_string(), "a whole number from 1 to 1000");
+            Err(ConfigError::value(place.clone(), Some(&value), "it is too large", expected))
+        }
+        _ => Ok(slots),
+    }
 }
 
 /// The path without `.` and `..`, by its text alone.

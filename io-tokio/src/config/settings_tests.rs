@@ -43,6 +43,12 @@ fn seconds(n: u64) -> Duration {
 }
 
 #[test]
+fn more_slots_than_the_core_has_are_refused_with_their_place() {
+    let text = case(&[("MULTICA_DAEMON_MAX_CONCURRENT_TASKS", "1001")], "{}").error();
+    assert!(text.contains("MULTICA_DAEMON_MAX_CONCURRENT_TASKS") && text.contains("1 to 1000"), "{text}");
+}
+
+#[test]
 fn nothing_said_gives_the_defaults() {
     let s = case(&[], "{}").good();
     assert_eq!(s.server_url, "http://localhost:8080");

@@ -92,6 +92,10 @@ fn trouble(host: &Host, task: &Task) -> Option<(FailReason, String)> {
             "the task's workspace id is empty or can be no part of a path, so it was not run".to_owned(),
         ));
     }
+    if prepare::predicted_root(&task.workspace_id, &task.id).is_none() {
+        let text = "the task's workspace or task id gives no name for a directory, so it was not run";
+        return Some((FailReason::Unknown, text.to_owned()));
+    }
     if local_directory(task, &host.identity.daemon_id) {
         return Some((
             FailReason::LocalDirectoryError,
