@@ -75,7 +75,7 @@ impl DaemonUnderTest {
 
     /// Whether it was started with SIGHUP ignored, as under `nohup`.
     pub fn ignores_hang_up(&self) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
         u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 == 1
     }
