@@ -214,7 +214,7 @@ impl Driver {
             }
             () = self.host.found.cancelled(), if !self.found_told => {
                 self.found_told = true;
-                self.publish();
+                self.publish_agents();
             }
             () = pause => {
                 // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
@@ -242,14 +242,18 @@ impl Driver {
 
     fn perform(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
-        let mut told = false;
+        let (mut stated, mut another_set) = (false, false);
         for effect in effects.drain() {
-            told |= matches!(effect, Effect::Fact { .. } | Effect::Runtime { .. });
+            stated |= matches!(effect, Effect::Fact { .. });
+            another_set |= matches!(effect, Effect::Runtime { .. });
             self.start(effect);
         }
         self.effects = effects;
-        if told {
-            self.publish();
+        if stated {
+            self.publish_tasks();
+        }
+        if another_set {
+            self.publish_runtimes();
         }
     }
 
@@ -359,8 +363,8 @@ impl Driver {
         });
     }
 
-    /// Publishes what health answers say.
-    fn publish(&self) {
+    /// Publishes what health answers say of the daemon and its tasks.
+    fn publish_tasks(&self) {
         let view = self.daemon.view();
         let state = match view.stop_phase() {
             StopPhase::Serving if view.is_ready() => DaemonState::Running,
@@ -370,25 +374,33 @@ impl Driver {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let active = count(view.tasks().count());
         let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
+        let now = (state, active, running);
+        self.health.send_if_modified(|snapshot| {
+            let before = (snapshot.state, snapshot.active_task_count, snapshot.running_task_count);
+            (snapshot.state, snapshot.active_task_count, snapshot.running_task_count) = now;
+            before != now
+        });
+    }
+
+    /// Publishes which runtimes there are.
+    fn publish_runtimes(&self) {
         let mut workspaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (id, hosted) in &self.host.set().runtimes {
             workspaces.entry(hosted.workspace.as_str().to_owned()).or_default().push(id.as_str().to_owned());
         }
-        let workspaces: Vec<_> =
-            workspaces.into_iter().map(|(id, runtimes)| WorkspaceHealth { id, runtimes }).collect();
-        self.health.send_if_modified(|snapshot| {
-            let mut next = snapshot.clone();
-            (next.state, next.active_task_count, next.running_task_count) = (state, active, running);
-            if let Some(found) = self.host.agents.get() {
-                next.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
-                let skipped =
-                    found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
-                next.skipped_agents = skipped.collect();
-            }
-            next.workspaces = workspaces;
-            let changed = next != *snapshot;
-            *snapshot = next;
-            changed
+        self.health.send_modify(|snapshot| {
+            let workspaces = workspaces.into_iter().map(|(id, runtimes)| WorkspaceHealth { id, runtimes });
+            snapshot.workspaces = workspaces.collect();
+        });
+    }
+
+    /// Publishes which agent CLIs were found.
+    fn publish_agents(&self) {
+        let Some(found) = self.host.agents.get() else { return };
+        self.health.send_modify(|snapshot| {
+            snapshot.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
+            let skipped = found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
+            snapshot.skipped_agents = skipped.collect();
         });
     }
 }

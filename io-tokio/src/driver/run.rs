@@ -6,7 +6,7 @@ use crate::brief::{self, Turn};
 use crate::prepare::environment::{self, Environment, Sources};
 use crate::prepare::reuse::{self, Resume};
 use crate::supervise::record::ExitRecord;
-use crate::supervise::{LaunchError, LaunchSpec, Ready, Run, RunEvent as ProcessEvent};
+use crate::supervise::{LaunchError, LaunchSpec, Run, RunEvent as ProcessEvent};
 use longshore_core::codec::message::Output;
 use longshore_core::codec::options::Options;
 use longshore_core::codec::outcome::{EndedBy, Exit, Outcome, Status};
@@ -105,13 +105,11 @@ async fn launch(host: &Arc<Host>, entry: &Arc<Entry>, call: &LaunchCall) -> Resu
         return Err(refuse(FailReason::MissingExecutable, text));
     };
     let plan = plan(host, entry, call, family).map_err(|text| refuse(FailReason::Unknown, text))?;
-    let ready = match entry.disk().ready.take() {
-        Some(ready) => Ok(ready),
-        None => Err(()),
-    };
-    let ready: Ready = match ready {
-        Ok(ready) => ready,
-        Err(()) => match host.launcher.take().await {
+    let prepared = entry.disk().ready.take();
+    let ready = match prepared {
+        Some(ready) => ready,
+        // The first launch used them up.
+        None => match host.launcher.take().await {
             Ok(pair) => pair.skip_preparation(),
             Err(error) => return Err(refuse(FailReason::ProcessFailure, error.to_string())),
         },
