@@ -30,6 +30,8 @@ pub struct Config {
     pub provider_caps: BTreeMap<Provider, u16>,
     /// How tasks are asked for.
     pub claim_mode: ClaimMode,
+    /// Whether directories that nobody needs any more are removed.
+    pub gc: bool,
     /// Every delay, period and deadline.
     pub timers: Timing,
 }
@@ -46,6 +48,10 @@ pub struct Timing {
     pub retry_after_cap: Duration,
     /// Deadline of a claim for all runtimes. 5 s.
     pub claim_batch: Duration,
+    /// Deadline of a claim over the control connection: the server's budget of 5 s and 2 s for the way. 7 s.
+    pub claim_over: Duration,
+    /// After a claim of unknown fate none is sent for this long. 7 s.
+    pub claim_hold_off: Duration,
     /// Between two heartbeats of a runtime. 15 s.
     pub beat: Duration,
     /// Deadline of a request that has none of its own. 30 s.
@@ -94,6 +100,15 @@ pub struct Timing {
     pub drain: Duration,
     /// Deadline of the session's pin. 5 s.
     pub pin: Duration,
+    /// Longest time of a run without the machine's sleep; zero for no limit. Zero.
+    pub run_limit: Duration,
+    /// A run that says nothing for this long, while no tool of it is at work and without the machine's sleep, is ended; zero turns both
+    /// watchdogs off. 30 min.
+    pub idle: Duration,
+    /// Shorter silences for single providers; a longer one than `idle` has no effect. opencode: 10 min.
+    pub idle_of: BTreeMap<Provider, Duration>,
+    /// The same while a tool is at work; zero for no limit. 2 h.
+    pub tool_idle: Duration,
     /// After its result an agent has this long to end by itself. 3 s.
     pub result_grace: Duration,
     /// Between the polite signal and the kill. 5 s.
@@ -110,6 +125,10 @@ pub struct Timing {
     pub stop_tasks: Duration,
     /// At a stop, deadline of the deregistration. 5 s.
     pub stop_deregister: Duration,
+    /// The collector's first round, from the moment the daemon is ready; never later than `gc`. 30 s.
+    pub gc_first: Duration,
+    /// Between the end of a round of the collector and the next. 2 h.
+    pub gc: Duration,
     /// After a second signal, everything that is left gets this long. 1 s.
     pub stop_forced: Duration,
 }
@@ -123,6 +142,8 @@ impl Default for Timing {
             claim_backoff: Backoff { base: s(1), cap: s(30) },
             retry_after_cap: s(300),
             claim_batch: s(5),
+            claim_over: s(7),
+            claim_hold_off: s(7),
             beat: s(15),
             request: s(30),
             list: s(15),
@@ -147,6 +168,10 @@ impl Default for Timing {
             post_backoff: Backoff { base: ms(500), cap: s(30) },
             drain: s(22),
             pin: s(5),
+            run_limit: Duration::ZERO,
+            idle: s(30 * 60),
+            idle_of: BTreeMap::from([(Provider::new("opencode"), s(10 * 60))]),
+            tool_idle: s(2 * 3600),
             result_grace: s(3),
             kill_grace: s(5),
             report_backoff: Backoff { base: s(4), cap: s(64) },
@@ -156,6 +181,8 @@ impl Default for Timing {
             stop_tasks: s(30),
             stop_deregister: s(5),
             stop_forced: s(1),
+            gc_first: s(30),
+            gc: s(2 * 3600),
         }
     }
 }
@@ -166,6 +193,7 @@ impl Default for Config {
             slots: 20,
             provider_caps: BTreeMap::new(),
             claim_mode: ClaimMode::Auto,
+            gc: false,
             timers: Timing::default(),
         }
     }
@@ -226,6 +254,7 @@ impl Config {
             ("late report backoff", t.late_backoff.base),
             ("register retry", t.register_retry),
             ("prepare deadline", t.prepare),
+            ("collector", t.gc),
         ];
         match periods.into_iter().find(|(_, d)| d.is_zero()) {
             Some((name, _)) => Err(ConfigError::Zero { name }),

@@ -5,11 +5,11 @@
 
 pub use crate::fact::{EndReason, ExitCause, ExitReport, Fact, PhaseName, ReportKind, StopPhase};
 
-use crate::event::ClaimKey;
+use crate::event::{ClaimKey, Collect, GateOwner, Offer};
 use crate::id::{ConnGen, EnvRoot, Generation, OpId, Provider, RuntimeId, SlotIndex, WorkspaceId};
 use crate::reason::FailReason;
 use crate::time::Instant;
-use crate::token::{LeaseStopped, Prepared, SlotPermit};
+use crate::token::{GcReservation, LeaseStopped, Prepared, SlotPermit};
 use serde::{Deserialize, Serialize};
 
 /// One thing to do. Start it and do not wait for it; effects of one step are in causal order.
@@ -75,6 +75,21 @@ pub enum Effect {
         /// What happened to it.
         change: RuntimeChange,
     },
+    /// Write down, before any effect that comes after this one is started, what must survive this process. What was written for the
+    /// claim before is replaced. Fire-and-forget.
+    Keep {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// What.
+        entry: Keep,
+    },
+    /// The answer to `Event::Gate`. Fire-and-forget.
+    Gate {
+        /// Who asked.
+        owner: GateOwner,
+        /// What it got.
+        answer: GateAnswer,
+    },
     /// Nothing more will be asked about this claim: what is kept for it can go. Fire-and-forget.
     Forget {
         /// Which claim.
@@ -92,6 +107,45 @@ pub enum Effect {
         /// Why, and what was left.
         report: ExitReport,
     },
+}
+
+/// What must survive the process, so that its successor can go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "keep", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Keep {
+    /// A task was taken.
+    Claimed {
+        /// It.
+        offer: Offer,
+        /// The agent CLI family of its runtime.
+        provider: Provider,
+    },
+    /// Its agent is launched.
+    Launched {
+        /// With this slot.
+        slot: SlotIndex,
+    },
+    /// It is over, and this is owed to the server.
+    Ended {
+        /// The report.
+        report: ReportKind,
+        /// The highest message.
+        have: u32,
+        /// Whether tokens were counted and not reported yet.
+        usage: bool,
+    },
+}
+
+/// What who asked for the gate got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GateAnswer {
+    /// It holds the gate: no claim and no task is about, and none will be before the release.
+    Granted,
+    /// It does not: tasks are at work, or somebody else holds it.
+    Busy,
 }
 
 /// What happens to a runtime.
@@ -143,12 +197,26 @@ pub enum ApiCall {
     },
     /// Ask for tasks of many runtimes.
     Claim(ClaimCall),
+    /// Ask for tasks of many runtimes over the control connection. Ends with `NotSent` only if the server can never see it.
+    ClaimOver {
+        /// This life of the connection.
+        conn: ConnGen,
+        /// What is asked.
+        claim: ClaimCall,
+    },
     /// Ask for a task of one runtime.
     ClaimOne(ClaimOneCall),
     /// Keep a claim that is being prepared.
     Lease {
         /// Which claim.
         claim: ClaimKey,
+    },
+    /// Say that a task waits for its user's directory.
+    WaitDirectory {
+        /// Which claim.
+        claim: ClaimKey,
+        /// Who has the directory, if that is known.
+        holder: Option<ClaimKey>,
     },
     /// Say that a task runs.
     Start(StartCall),
@@ -199,6 +267,11 @@ pub enum ApiCall {
     CancelAck {
         /// Of this claim.
         claim: ClaimKey,
+    },
+    /// What may be done with a directory that nobody works in.
+    Collectable {
+        /// Which one.
+        root: EnvRoot,
     },
 }
 
@@ -315,6 +388,54 @@ pub enum FsCall {
         /// Whether the collector's record is due: only after a report of a run that came to an end.
         record: bool,
     },
+    /// Look whether the user's directory of a task exists and can be used, and which one it really is.
+    Resolve {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// Look for directories that nobody may need any more.
+    Scan,
+    /// Free what may be freed of a directory.
+    Collect(CollectCall),
+    /// Tidy up the caches of repositories; at a cancel, stop at once.
+    Maintain,
+}
+
+impl FsCall {
+    /// The claim that it is about, if it is about one.
+    pub const fn claim(&self) -> Option<ClaimKey> {
+        match self {
+            Self::Prepare { claim, .. }
+            | Self::Resolve { claim }
+            | Self::Unwind { claim }
+            | Self::Seal { claim, .. } => Some(*claim),
+            Self::Scan | Self::Collect(_) | Self::Maintain => None,
+        }
+    }
+}
+
+/// Freeing of disk space. Made only by who has reserved the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectCall {
+    root: EnvRoot,
+    what: Collect,
+}
+
+impl CollectCall {
+    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock makes it"))]
+    pub(crate) fn new(reserved: &GcReservation, what: Collect) -> Self {
+        Self { root: reserved.root.clone(), what }
+    }
+
+    /// The directory.
+    pub const fn root(&self) -> &EnvRoot {
+        &self.root
+    }
+
+    /// What is freed of it.
+    pub const fn what(&self) -> Collect {
+        self.what
+    }
 }
 
 /// The launch of an agent. Made only from a prepared directory and a stopped lease.
@@ -323,11 +444,25 @@ pub struct LaunchCall {
     claim: ClaimKey,
     slot: SlotIndex,
     fresh: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attach: Option<u32>,
 }
 
 impl LaunchCall {
     pub(crate) fn new(claim: ClaimKey, slot: SlotIndex, fresh: bool, _: &Prepared, _: &LeaseStopped) -> Self {
-        Self { claim, slot, fresh }
+        Self { claim, slot, fresh, attach: None }
+    }
+
+    /// To follow a run that an earlier process of this daemon launched.
+    #[cfg_attr(not(test), expect(dead_code, reason = "recovery makes it"))]
+    pub(crate) const fn attach(claim: ClaimKey, slot: SlotIndex, acked: u32) -> Self {
+        Self { claim, slot, fresh: false, attach: Some(acked) }
+    }
+
+    /// Set if the agent was launched by an earlier process of this daemon and is only followed: the highest message that the server is
+    /// known to have. Nothing is launched; what was said after that message comes again, then what comes, then how it ended.
+    pub const fn attached(&self) -> Option<u32> {
+        self.attach
     }
 
     /// The claim.

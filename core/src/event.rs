@@ -1,7 +1,8 @@
 //! What can happen: the inputs of the core, grouped by kind of I/O.
 
 use crate::error::{ApiError, FsError};
-use crate::id::{ConnGen, EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::fact::ReportKind;
+use crate::id::{ConnGen, EnvRoot, OpId, PathKey, Provider, RuntimeId, SlotIndex, TaskId, WorkspaceId};
 use crate::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +46,114 @@ pub enum Event {
         /// What.
         ws: WsEvent,
     },
-    /// Somebody wants the daemon to end. The second time it hurries.
-    Stop,
+    /// Somebody wants the daemon to end. The second time it hurries, whatever the two ask for.
+    Stop {
+        /// How.
+        #[serde(default, skip_serializing_if = "StopKind::is_plain")]
+        how: StopKind,
+    },
+    /// At the start: what an earlier process of this daemon wrote down about a claim and did not take back.
+    Recovered {
+        /// The claim, as it was taken.
+        offer: Offer,
+        /// The agent CLI family of its runtime, which is not registered yet.
+        provider: Provider,
+        /// How far it was.
+        was: Recovered,
+    },
+    /// Somebody wants to change this program or its agent CLIs, for which no claim and no task may be about.
+    Gate {
+        /// Who.
+        owner: GateOwner,
+        /// What is asked for.
+        ask: GateAsk,
+    },
+}
+
+impl Event {
+    /// The plain stop.
+    pub const fn stop() -> Self {
+        Self::Stop { how: StopKind::Now }
+    }
+}
+
+/// How the daemon is to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopKind {
+    /// Runs are ended and reported as retryable.
+    #[default]
+    Now,
+    /// No claim any more; runs end by themselves, then the daemon goes.
+    Drain {
+        /// After so many milliseconds the runs that are left are ended as by `Now`; `None` waits for as long as it takes.
+        within_ms: Option<u64>,
+    },
+    /// Runs go on without the daemon, and its next process takes them over: nothing is cancelled or deregistered.
+    Restart,
+}
+
+impl StopKind {
+    /// Whether it is the plain stop.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self, Self::Now)
+    }
+}
+
+/// How far a claim was when the process before this one ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "was", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Recovered {
+    /// Taken, never launched.
+    Claimed,
+    /// Launched, perhaps over by now: the run's own record tells.
+    Launched {
+        /// Its slot.
+        slot: SlotIndex,
+        /// The highest message that the server is known to have.
+        acked: u32,
+    },
+    /// Over, and not reported.
+    Ended {
+        /// What is to be reported.
+        report: ReportKind,
+        /// The highest message that the server is known to have.
+        acked: u32,
+        /// The highest message.
+        have: u32,
+        /// Whether tokens were counted and not reported yet.
+        usage: bool,
+    },
+}
+
+/// Who wants the daemon idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GateOwner {
+    /// The server, for an update.
+    ServerUpdate,
+    /// The daemon itself, for an update.
+    SelfUpdate,
+    /// The daemon itself, because another version of it is installed.
+    Reload,
+    /// The daemon itself, to take an agent CLI off line that cannot work.
+    Demotion,
+}
+
+/// What is asked of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GateAsk {
+    /// To hold it, if the daemon is idle at this moment.
+    Try,
+    /// To hold it once the claims on their way have ended, if they bring nothing: no new claim is sent from now on.
+    Wait,
+    /// To let it go.
+    Release,
 }
 
 /// The server's answer to a request.
@@ -90,6 +197,34 @@ pub enum ApiReply {
         /// The number.
         upto: u32,
     },
+    /// What may be done with a directory that nobody works in.
+    Collectable {
+        /// That.
+        what: Collect,
+    },
+}
+
+/// What may be done with a directory that nobody works in; a later one frees more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Collect {
+    /// Nothing.
+    Keep,
+    /// What can be made again is removed.
+    Artifacts,
+    /// All of it is removed.
+    All,
+}
+
+/// A directory that a scan found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Which one.
+    pub root: EnvRoot,
+    /// What may be done with it; `None` if the server must be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<Collect>,
 }
 
 /// A runtime as a registration names it.
@@ -118,6 +253,14 @@ pub struct Offer {
     /// Set if it cannot be run: fail it with this reason, prepare nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FailReason>,
+    /// Whether it works in a directory of the user, one task at a time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_place: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_false(set: &bool) -> bool {
+    !*set
 }
 
 /// State of a task on the server.
@@ -162,6 +305,16 @@ pub enum FsReply {
         /// The directory that is really used.
         root: EnvRoot,
     },
+    /// The user's directory is fit for use.
+    Resolved {
+        /// Which one it really is.
+        path: PathKey,
+    },
+    /// What is there that nobody may need any more.
+    Scanned {
+        /// All of it, at most 100 000.
+        found: Vec<Found>,
+    },
     /// It is done.
     Done,
 }
@@ -179,6 +332,9 @@ pub enum RunEvent {
         have: u32,
         /// Whether the agent has named its session.
         session: bool,
+        /// How many of its tools are at work.
+        #[serde(default, skip_serializing_if = "is_none_at_work")]
+        tools: u32,
     },
     /// The protocol's end was seen: nothing more is to come but the process's end.
     Result,
@@ -187,6 +343,11 @@ pub enum RunEvent {
         /// What it came to.
         outcome: RunOutcome,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_none_at_work(tools: &u32) -> bool {
+    *tools == 0
 }
 
 /// What a run came to.
@@ -238,6 +399,9 @@ pub enum WsEvent {
         runtime: RuntimeId,
         /// Whether the server has no such runtime any more.
         gone: bool,
+        /// Whether the server takes claims over this connection.
+        #[serde(default, skip_serializing_if = "is_false")]
+        claims: bool,
     },
     /// The workspace list changed.
     WorkspacesChanged,

@@ -1,7 +1,7 @@
 //! What the core states beside what it wants done: for logs, traces and observers. Nothing acts upon it.
 
-use crate::event::ClaimKey;
-use crate::id::{RuntimeId, SlotIndex, TaskId};
+use crate::event::{ClaimKey, Collect};
+use crate::id::{EnvRoot, RuntimeId, SlotIndex, TaskId};
 use crate::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,42 @@ pub enum Fact {
         runtime: RuntimeId,
         /// Its slot.
         slot: SlotIndex,
+    },
+    /// A task that an earlier process of this daemon had taken was taken over.
+    Recovered {
+        /// This claim.
+        claim: ClaimKey,
+        /// The task.
+        task: TaskId,
+        /// Its runtime.
+        runtime: RuntimeId,
+        /// Its slot, if it needs one and there was one left.
+        slot: Option<SlotIndex>,
+    },
+    /// A task waits for the user's directory that it works in, and its slot is free meanwhile.
+    Parked {
+        /// This claim.
+        claim: ClaimKey,
+        /// The claim that has the directory, or is before it in the line.
+        holder: ClaimKey,
+    },
+    /// A parked task has the directory, and a slot again.
+    Unparked {
+        /// This claim.
+        claim: ClaimKey,
+        /// Its slot.
+        slot: SlotIndex,
+    },
+    /// A claim is of unknown fate: it may have brought tasks, so none is sent for a while.
+    HeldOff,
+    /// A directory was freed by the collector.
+    Collected {
+        /// Which one.
+        root: EnvRoot,
+        /// How much of it.
+        what: Collect,
+        /// Whether it worked.
+        ok: bool,
     },
     /// A task that is already here was offered again, and ignored.
     Duplicate {
@@ -124,6 +160,12 @@ pub enum Fact {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PhaseName {
+    /// The user's directory that it works in is looked at.
+    Resolving,
+    /// Another task works in the user's directory.
+    AwaitingDirectory,
+    /// It has the user's directory, and waits for a slot.
+    AwaitingSlot,
     /// Waits for the collector to let its directory go.
     AwaitingRoot,
     /// Its directory is made.
@@ -147,6 +189,10 @@ pub enum PhaseName {
 pub enum EndReason {
     /// The daemon stops.
     Stop,
+    /// The agent was silent for too long.
+    Idle,
+    /// The agent took too long.
+    TooLong,
     /// Preparation took too long.
     PrepareTimeout,
     /// The server has ended or forgotten the task.
@@ -192,6 +238,9 @@ pub struct ExitReport {
     pub cause: ExitCause,
     /// Tasks whose end was not reported.
     pub abandoned: Vec<TaskId>,
+    /// Tasks whose runs go on, for the next process of this daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<TaskId>,
 }
 
 /// Why the daemon ended.
@@ -201,6 +250,8 @@ pub struct ExitReport {
 pub enum ExitCause {
     /// It was asked to.
     Stopped,
+    /// It was asked to make room for its next process.
+    Restarting,
     /// The server refused the credential at the start.
     Unauthorized,
 }

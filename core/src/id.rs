@@ -54,6 +54,8 @@ wire_id! {
     Provider;
     /// A task's directory: the path below the workspaces root, `<workspace>/<key>`.
     EnvRoot;
+    /// A user's own directory that a task works in: its real path, links resolved, or any text that stands for it.
+    PathKey;
 }
 
 /// Whether `text` can be one component of a path and one segment of a URL: 1 to 128 bytes of ASCII letters,

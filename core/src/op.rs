@@ -17,11 +17,30 @@ pub(crate) enum ApiOp {
     Workspaces,
     Register(WorkspaceId),
     Orphans(RuntimeId),
-    Deregister { last: bool },
+    Deregister {
+        last: bool,
+    },
     Beat(RuntimeId),
-    Claim { hold: Vec<SlotPermit>, pass: ClaimPass, scope: ClaimScope },
-    ClaimOne { slot: SlotPermit, pass: ClaimPass, runtime: RuntimeId, provider: Provider },
+    Claim {
+        hold: Vec<SlotPermit>,
+        pass: ClaimPass,
+        scope: ClaimScope,
+    },
+    /// The same over the control connection.
+    ClaimOver {
+        hold: Vec<SlotPermit>,
+        pass: ClaimPass,
+        scope: ClaimScope,
+    },
+    ClaimOne {
+        slot: SlotPermit,
+        pass: ClaimPass,
+        runtime: RuntimeId,
+        provider: Provider,
+    },
     Task(ClaimKey, TaskOp),
+    /// May a directory be freed?
+    Collectable,
     Late,
 }
 
@@ -34,6 +53,8 @@ pub(crate) enum TaskOp {
     /// What became of a `/start` whose fate is not known.
     StartStatus,
     Watch,
+    /// The server is told that the task waits for its user's directory.
+    WaitDirectory,
     /// The last look before the report.
     Check,
     Messages {
@@ -50,6 +71,7 @@ pub(crate) enum TaskOp {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FsOp {
     Prepare,
+    Resolve,
     Unwind,
     Seal,
 }

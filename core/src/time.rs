@@ -50,11 +50,25 @@ pub struct Now {
     pub mono: Instant,
     /// For ages and text.
     pub wall: UnixMillis,
+    /// How long the machine has slept since the zero of `mono`, in milliseconds: time that no agent could use.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slept: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) const fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 impl Now {
     /// Both clocks at once.
     pub const fn new(mono: Instant, wall: UnixMillis) -> Self {
-        Self { mono, wall }
+        Self { mono, wall, slept: 0 }
+    }
+
+    /// The same, on a machine that has slept for `ms` milliseconds so far.
+    #[must_use]
+    pub const fn with_slept(self, ms: u64) -> Self {
+        Self { slept: ms, ..self }
     }
 }

@@ -36,12 +36,20 @@ pub enum TimerKey {
     RunEnd(ClaimKey),
     /// The terminal report is tried again.
     ReportRetry(ClaimKey),
+    /// A run was silent for too long.
+    Idle(ClaimKey),
+    /// A run takes too long.
+    RunLimit(ClaimKey),
     /// Late reports are tried again.
     Late,
     /// Tasks are asked for.
     Poll,
     /// Tasks of one runtime are asked for.
     PollOne(RuntimeId),
+    /// A claim of unknown fate may have brought tasks: none is sent before.
+    HoldOff,
+    /// The collector's next round.
+    Gc,
     /// A heartbeat is due.
     Beat(RuntimeId),
     /// The control connection is dialled.

@@ -149,7 +149,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-134", |event, fx| {
         let claims = fx.iter().any(|e| effect_label(e).starts_with("claim"));
         if claims {
-            *event = Event::Stop;
+            *event = Event::stop();
         }
         claims
     }),
@@ -162,8 +162,8 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("I17", |event, fx| {
         instead(event, fx, "prepare", Event::Api { op: OpId(9_000_000), r: Ok(ApiReply::Done) })
     }),
-    ("INV-135", |event, fx| instead(event, fx, "prepare", Event::Stop)),
-    ("INV-141", |event, fx| instead(event, fx, "beat", Event::Stop)),
+    ("INV-135", |event, fx| instead(event, fx, "prepare", Event::stop())),
+    ("INV-141", |event, fx| instead(event, fx, "beat", Event::stop())),
     ("INV-98", |event, _| ended(event, |outcome| outcome.usage = true)),
     ("INV-99", |event, _| ended(event, |outcome| outcome.have += 5)),
     ("INV-124", |event, _| match event {

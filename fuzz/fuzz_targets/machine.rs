@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
     let now = Now::new(Instant::from_millis(ms + 60_000), UnixMillis(0));
     let mut others = Effects::new();
     effects.clear();
-    daemon.handle(now, &Event::Stop, &mut effects);
-    twin.handle(now, &Event::Stop, &mut others);
+    daemon.handle(now, &Event::stop(), &mut effects);
+    twin.handle(now, &Event::stop(), &mut others);
     assert_eq!((effects.as_slice(), daemon.digest()), (others.as_slice(), twin.digest()));
 });

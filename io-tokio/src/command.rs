@@ -108,7 +108,7 @@ async fn foreground(
 pub(crate) async fn stop_on_signals(mut signals: Interrupts, events: mpsc::Sender<Event>) {
     loop {
         signals.next().await;
-        if events.send(Event::Stop).await.is_err() {
+        if events.send(Event::stop()).await.is_err() {
             return;
         }
     }

@@ -166,7 +166,7 @@ impl Service {
         let events = driver.events();
         let wishes = tokio::spawn(async move {
             while wishes.recv().await.is_some() {
-                drop(events.send(Event::Stop).await);
+                drop(events.send(Event::stop()).await);
             }
         });
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.

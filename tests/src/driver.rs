@@ -89,7 +89,7 @@ impl DriverUnderTest {
     /// Asks for the end; the second time it hurries.
     pub async fn ask_to_stop(&self) {
         // A driver that has ended needs no asking.
-        let _ = self.events.send(Event::Stop).await;
+        let _ = self.events.send(Event::stop()).await;
     }
 
     fn running(&self) -> Option<JoinHandle<ExitReport>> {

@@ -39,7 +39,8 @@ impl State {
             }
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
-            Event::Stop => self.stop(out),
+            Event::Stop { .. } => self.stop(out),
+            Event::Recovered { .. } | Event::Gate { .. } => self.env.ops.stray(),
         }
     }
 
@@ -114,10 +115,11 @@ impl State {
                     late.nudge(&mut cx);
                 }
             }
-            ApiOp::Claim { hold, pass, scope } => {
+            ApiOp::Claim { hold, pass, scope } | ApiOp::ClaimOver { hold, pass, scope } => {
                 let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh(r));
                 self.caught(catch, out);
             }
+            ApiOp::Collectable => {}
             ApiOp::ClaimOne { slot, pass, runtime, provider } => {
                 let claim = (op, slot, pass, runtime, provider);
                 let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh(r));
@@ -267,8 +269,8 @@ impl State {
                     }
                 }
             }
-            WsEvent::Ack { runtime, gone: false } => beats.acked(&cx, runtime),
-            WsEvent::Ack { runtime, gone: true } => self.gone(runtime, out),
+            WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
+            WsEvent::Ack { runtime, gone: true, .. } => self.gone(runtime, out),
             WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
             WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
         }
@@ -319,6 +321,8 @@ impl State {
             | TimerKey::PinRetry(claim)
             | TimerKey::Drain(claim)
             | TimerKey::RunEnd(claim)
+            | TimerKey::Idle(claim)
+            | TimerKey::RunLimit(claim)
             | TimerKey::ReportRetry(claim) => {
                 if let Some(task) = tasks.get_mut(claim) {
                     task.due(&mut cx, timer);
@@ -327,6 +331,7 @@ impl State {
             }
             TimerKey::Late => late.send(&mut cx),
             TimerKey::Poll => claims.poll_due(),
+            TimerKey::HoldOff | TimerKey::Gc => {}
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
             TimerKey::Link => {
@@ -356,7 +361,7 @@ impl State {
             let abandoned =
                 self.tasks.values().filter(|task| task.owes_report()).map(|task| task.id().clone());
             let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
-            out.push(Effect::Exit { report: ExitReport { cause, abandoned } });
+            out.push(Effect::Exit { report: ExitReport { cause, abandoned, kept: Vec::new() } });
         }
     }
 

@@ -106,6 +106,7 @@ pub(super) fn fs_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &FsCall, fou
             report::sealed(life, at, *record, found);
             life.seal = Stage::Open(op);
         }
+        FsCall::Resolve { .. } | FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain => {}
     }
 }
 

@@ -36,7 +36,7 @@ impl StopBook {
         if self.since.is_some() {
             self.slept += late;
         }
-        if event == Some(&Event::Stop) {
+        if matches!(event, Some(Event::Stop { .. })) {
             if self.since.is_none() {
                 self.since = Some(now);
             } else if self.forced.is_none() {

@@ -53,9 +53,7 @@ impl TaskBook {
                 }
             }
             (What::Fs(call), End::Fs(result)) => {
-                let (FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. }) =
-                    call;
-                let Some(life) = self.lives.get_mut(claim) else { return };
+                let Some(life) = call.claim().and_then(|claim| self.lives.get_mut(&claim)) else { return };
                 match call {
                     FsCall::Prepare { .. } => {
                         life.prepare = Stage::Failed;
@@ -68,6 +66,7 @@ impl TaskBook {
                     }
                     FsCall::Unwind { .. } => life.unwind = Stage::Done,
                     FsCall::Seal { .. } => life.seal = Stage::Done,
+                    _ => {}
                 }
             }
             (What::Run(claim), End::Run(outcome)) => {
@@ -82,7 +81,7 @@ impl TaskBook {
     }
 
     pub(super) fn progress(&mut self, op: OpId, event: &RunEvent) {
-        let RunEvent::Progress { have, session } = event else { return };
+        let RunEvent::Progress { have, session, .. } = event else { return };
         if let Some(life) = self.lives.values_mut().find(|life| life.run == Some(op)) {
             life.have = life.have.max(*have);
             life.session |= session;
@@ -92,11 +91,8 @@ impl TaskBook {
     pub(super) fn effect(&mut self, at: &At<'_>, effect: &Effect, fleet: &FleetBook, found: &mut Found) {
         let claim = match effect {
             Effect::Api { call, .. } => named(call),
-            Effect::Fs {
-                call: FsCall::Prepare { claim, .. } | FsCall::Unwind { claim } | FsCall::Seal { claim, .. },
-                ..
-            }
-            | Effect::Progress { claim, .. } => Some(*claim),
+            Effect::Fs { call, .. } => call.claim(),
+            Effect::Progress { claim, .. } => Some(*claim),
             Effect::Run { call, .. } => Some(call.claim()),
             Effect::Forget { claim } => return self.forget(*claim, found),
             Effect::Fact { fact } => return self.fact(at, fact, fleet, found),
@@ -306,6 +302,7 @@ const fn named(call: &ApiCall) -> Option<ClaimKey> {
         ApiCall::Start(call) => Some(call.claim()),
         ApiCall::Lease { claim }
         | ApiCall::Status { claim }
+        | ApiCall::WaitDirectory { claim, .. }
         | ApiCall::Messages { claim, .. }
         | ApiCall::MessagesKnown { claim, .. }
         | ApiCall::Usage { claim }

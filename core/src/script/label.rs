@@ -1,7 +1,9 @@
 //! Effects and events as short texts: what a test waits for, and what a failing script is printed as.
 
-use crate::effect::{ApiCall, ClaimScope, Effect, Fact, FsCall, KillStep, ReportKind, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, WsEvent};
+use crate::effect::{
+    ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
+};
+use crate::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
 pub fn effect_label(effect: &Effect) -> String {
@@ -9,7 +11,12 @@ pub fn effect_label(effect: &Effect) -> String {
         Effect::Api { call, .. } => api(call),
         Effect::Fs { call, .. } => fs(call),
         Effect::Run { call, .. } => {
-            format!("run {}{}", call.claim().0, if call.fresh() { " fresh" } else { "" })
+            let how = match call.attached() {
+                Some(_) => " attached",
+                None if call.fresh() => " fresh",
+                None => "",
+            };
+            format!("run {}{how}", call.claim().0)
         }
         Effect::Kill { op, step } => match step {
             KillStep::CloseInput => format!("close-input #{}", op.0),
@@ -28,6 +35,14 @@ pub fn effect_label(effect: &Effect) -> String {
             RuntimeChange::Claimable => format!("claimable {runtime}"),
             RuntimeChange::Removed => format!("removed {runtime}"),
         },
+        Effect::Keep { claim, entry } => match entry {
+            Keep::Claimed { .. } => format!("keep {} claimed", claim.0),
+            Keep::Launched { slot } => format!("keep {} launched slot {}", claim.0, slot.0),
+            Keep::Ended { report: kind, have, .. } => {
+                format!("keep {} owes {} ..{have}", claim.0, report(*kind))
+            }
+        },
+        Effect::Gate { owner, answer } => format!("gate {owner:?} {answer:?}").to_lowercase(),
         Effect::Forget { claim } => format!("forget {}", claim.0),
         Effect::DropIdleConnections => "drop-idle".into(),
         Effect::Fact { fact } => self::fact(fact),
@@ -46,8 +61,11 @@ fn api(call: &ApiCall) -> String {
         }
         ApiCall::Beat { runtime } => format!("beat {runtime}"),
         ApiCall::Claim(call) => format!("claim {} {}", scope(call.scope()), call.max()),
+        ApiCall::ClaimOver { claim, .. } => format!("claim-over {} {}", scope(claim.scope()), claim.max()),
         ApiCall::ClaimOne(call) => format!("one {}", call.runtime()),
         ApiCall::Lease { claim } => format!("lease {}", claim.0),
+        ApiCall::WaitDirectory { claim, .. } => format!("wait-directory {}", claim.0),
+        ApiCall::Collectable { root } => format!("collectable {root}"),
         ApiCall::Start(call) => format!("start {}", call.claim().0),
         ApiCall::Status { claim } => format!("status {}", claim.0),
         ApiCall::Messages { claim, after, upto } => format!("messages {} {after}..{upto}", claim.0),
@@ -76,27 +94,44 @@ fn scope(scope: &ClaimScope) -> String {
 fn fs(call: &FsCall) -> String {
     match call {
         FsCall::Prepare { claim, .. } => format!("prepare {}", claim.0),
+        FsCall::Resolve { claim } => format!("resolve {}", claim.0),
+        FsCall::Scan => "scan".into(),
+        FsCall::Collect(call) => format!("collect {} {:?}", call.root(), call.what()).to_lowercase(),
+        FsCall::Maintain => "maintain".into(),
         FsCall::Unwind { claim } => format!("unwind {}", claim.0),
         FsCall::Seal { claim, record } => format!("seal {}{}", claim.0, if *record { " record" } else { "" }),
     }
 }
 
-fn fact(fact: &Fact) -> String {
-    let report = |kind: &ReportKind| match kind {
+fn report(kind: ReportKind) -> String {
+    match kind {
         ReportKind::Complete => "complete".to_owned(),
         ReportKind::Fail { reason } => format!("fail {}", reason.as_str()),
         ReportKind::CancelAck => "cancel-ack".to_owned(),
-    };
+    }
+}
+
+fn fact(fact: &Fact) -> String {
     match fact {
         Fact::Ready => "is ready".into(),
         Fact::Admitted { claim, slot, .. } => format!("is admitted {} slot {}", claim.0, slot.0),
+        Fact::Recovered { claim, slot, .. } => match slot {
+            Some(slot) => format!("is recovered {} slot {}", claim.0, slot.0),
+            None => format!("is recovered {}", claim.0),
+        },
+        Fact::Parked { claim, holder } => format!("is parked {} behind {}", claim.0, holder.0),
+        Fact::Unparked { claim, slot } => format!("is unparked {} slot {}", claim.0, slot.0),
+        Fact::HeldOff => "is held off".into(),
+        Fact::Collected { root, what, ok } => {
+            format!("is collected {root} {what:?}{}", if *ok { "" } else { " badly" }).to_lowercase()
+        }
         Fact::Duplicate { task } => format!("is duplicate {task}"),
         Fact::HandedBack { claim, reason, .. } => format!("is handed back {} {}", claim.0, reason.as_str()),
         Fact::Unusable { count } => format!("is unusable {count}"),
         Fact::Phase { claim, phase } => format!("is {phase:?} {}", claim.0).to_lowercase(),
         Fact::Ending { claim, why } => format!("is ending {} {why:?}", claim.0).to_lowercase(),
         Fact::Reported { claim, report: kind, tries } => {
-            format!("is reported {} {} after {tries}", claim.0, report(kind))
+            format!("is reported {} {} after {tries}", claim.0, report(*kind))
         }
         Fact::ReportLate { claim } => format!("is late {}", claim.0),
         Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
@@ -115,15 +150,32 @@ fn fact(fact: &Fact) -> String {
 pub fn event_label(event: &Event) -> String {
     match event {
         Event::Tick => "tick".into(),
-        Event::Stop => "stop".into(),
+        Event::Stop { how } => match how {
+            StopKind::Now => "stop".into(),
+            StopKind::Drain { within_ms: None } => "drain".into(),
+            StopKind::Drain { within_ms: Some(ms) } => format!("drain within {ms}"),
+            StopKind::Restart => "restart".into(),
+        },
+        Event::Recovered { offer, was, .. } => match was {
+            Recovered::Claimed => format!("recovered {} claimed", offer.claim.0),
+            Recovered::Launched { slot, acked } => {
+                format!("recovered {} launched slot {} ..{acked}", offer.claim.0, slot.0)
+            }
+            Recovered::Ended { report: kind, have, .. } => {
+                format!("recovered {} owes {} ..{have}", offer.claim.0, report(*kind))
+            }
+        },
+        Event::Gate { owner, ask } => format!("gate {owner:?} {ask:?}").to_lowercase(),
         Event::Api { op, r: Ok(reply) } => format!("#{} ok {}", op.0, api_reply(reply)),
         Event::Api { op, r: Err(error) } => format!("#{} {error:?}", op.0),
         Event::Fs { op, r: Ok(FsReply::Prepared { root }) } => format!("#{} prepared {root}", op.0),
+        Event::Fs { op, r: Ok(FsReply::Resolved { path }) } => format!("#{} resolved {path}", op.0),
+        Event::Fs { op, r: Ok(FsReply::Scanned { found }) } => format!("#{} scanned {}", op.0, found.len()),
         Event::Fs { op, r: Ok(FsReply::Done) } => format!("#{} done", op.0),
         Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),
         Event::Run { op, run } => match run {
             RunEvent::Launched => format!("#{} launched", op.0),
-            RunEvent::Progress { have, session } => {
+            RunEvent::Progress { have, session, .. } => {
                 format!("#{} says ..{have}{}", op.0, if *session { " with session" } else { "" })
             }
             RunEvent::Result => format!("#{} result", op.0),
@@ -145,8 +197,10 @@ pub fn event_label(event: &Event) -> String {
                     let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
                     format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
                 }
-                WsEvent::Ack { runtime, gone } => {
-                    format!("ack {runtime}{}", if *gone { " gone" } else { "" })
+                WsEvent::Ack { runtime, gone, claims } => {
+                    let (gone, claims) =
+                        (if *gone { " gone" } else { "" }, if *claims { " takes claims" } else { "" });
+                    format!("ack {runtime}{gone}{claims}")
                 }
                 WsEvent::WorkspacesChanged => "workspaces changed".into(),
                 WsEvent::PendingWork { runtime } => format!("pending {runtime}"),
@@ -159,6 +213,7 @@ pub fn event_label(event: &Event) -> String {
 fn api_reply(reply: &ApiReply) -> String {
     match reply {
         ApiReply::Done => "done".into(),
+        ApiReply::Collectable { what } => format!("collectable {what:?}").to_lowercase(),
         ApiReply::Workspaces { list, .. } => {
             format!("workspaces {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
         }

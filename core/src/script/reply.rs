@@ -7,7 +7,7 @@ use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
     ApiReply, ClaimKey, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus,
 };
-use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::id::{EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::reason::FailReason;
 
 impl World {
@@ -103,7 +103,7 @@ impl World {
         let root = EnvRoot::new(format!("ws/{task}"));
         let prior = choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3))));
         let fault = choose.one_in(12).then_some(FailReason::InvalidTaskIdentity);
-        Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault }
+        Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault, in_place: false }
     }
 
     pub(super) fn fs_reply(
@@ -127,7 +127,9 @@ impl World {
                 let root = if choose.one_in(8) { EnvRoot::new("ws/elsewhere") } else { root.clone() };
                 FsReply::Prepared { root }
             }
-            FsCall::Unwind { .. } | FsCall::Seal { .. } => FsReply::Done,
+            FsCall::Resolve { .. } => FsReply::Resolved { path: PathKey::new("dir-1") },
+            FsCall::Scan => FsReply::Scanned { found: Vec::new() },
+            _ => FsReply::Done,
         })
     }
 
@@ -138,7 +140,9 @@ impl World {
         }
         match choose.below(10) {
             _ if !model.launched && choose.percent(70) => RunEvent::Launched,
-            0..5 => RunEvent::Progress { have: model.have + choose.below(4), session: choose.one_in(4) },
+            0..5 => {
+                RunEvent::Progress { have: model.have + choose.below(4), session: choose.one_in(4), tools: 0 }
+            }
             5..7 => RunEvent::Result,
             7 => ended(choose, model.have, RunEnd::Failed { reason: FailReason::ProcessFailure }),
             _ => {

@@ -116,7 +116,7 @@ impl Addresses {
                     let to = i64::from(runner.world.conn.0) + off;
                     *conn = ConnGen(u32::try_from(to).unwrap_or(u32::MAX));
                 }
-                Event::Tick | Event::Stop => {}
+                Event::Tick | Event::Stop { .. } | Event::Recovered { .. } | Event::Gate { .. } => {}
             }
             rebuilt.push(Input { now: *now, event: event.clone() });
             if catch_unwind(AssertUnwindSafe(|| runner.feed(*now, event).len())).is_err() {

@@ -154,8 +154,8 @@ impl World {
                 WsEvent::Down => self.link = Link::Off,
                 _ => {}
             },
-            Event::Stop => self.stops = self.stops.saturating_add(1),
-            Event::Ws { .. } | Event::Tick => {}
+            Event::Stop { .. } => self.stops = self.stops.saturating_add(1),
+            Event::Ws { .. } | Event::Tick | Event::Recovered { .. } | Event::Gate { .. } => {}
         }
     }
 
@@ -227,6 +227,8 @@ impl World {
             Effect::Exit { .. } => self.exited = true,
             Effect::Progress { .. }
             | Effect::Forget { .. }
+            | Effect::Keep { .. }
+            | Effect::Gate { .. }
             | Effect::DropIdleConnections
             | Effect::Fact { .. } => {}
         }
@@ -276,7 +278,7 @@ impl World {
                 self.jump(choose);
                 Some(Event::Tick)
             }
-            95 if self.stops < 2 && choose.one_in(3) => Some(Event::Stop),
+            95 if self.stops < 2 && choose.one_in(3) => Some(Event::stop()),
             _ => self.answer(choose),
         };
         let event = event.unwrap_or_else(|| {
@@ -330,7 +332,7 @@ impl World {
             1 => WsEvent::Up,
             2 => WsEvent::WorkspacesChanged,
             3 => WsEvent::PendingWork { runtime: self.some_runtime(choose) },
-            4 => WsEvent::Ack { runtime: self.some_runtime(choose), gone: choose.one_in(6) },
+            4 => WsEvent::Ack { runtime: self.some_runtime(choose), gone: choose.one_in(6), claims: false },
             5 => WsEvent::TaskAvailable { runtime: None, task: None },
             6 => WsEvent::TaskAvailable { runtime: Some(self.some_runtime(choose)), task: None },
             _ => WsEvent::TaskAvailable {

@@ -188,6 +188,7 @@ impl Task {
         result: Result<FsReply, FsError>,
     ) {
         match kind {
+            FsOp::Resolve => {}
             FsOp::Prepare => self.prepared(cx, roots, op, result),
             FsOp::Unwind => self.unwound(cx, op),
             FsOp::Seal => {
@@ -219,7 +220,7 @@ impl Task {
                 }
                 self.enter_start(cx, Prepared::mint(root), lease);
             }
-            Ok(FsReply::Done) => self.prepare_failed(cx, lease, FailReason::Unknown),
+            Ok(_) => self.prepare_failed(cx, lease, FailReason::Unknown),
             Err(FsError::TimedOut) => self.prepare_failed(cx, lease, FailReason::Timeout),
             Err(FsError::Cancelled) => self.prepare_failed(cx, lease, FailReason::RuntimeOffline),
             Err(FsError::Failed { reason }) => self.prepare_failed(cx, lease, reason),
@@ -238,7 +239,10 @@ impl Task {
         Some(match self.ending {
             Some(EndReason::Server) if self.lost => return None,
             Some(EndReason::Server) => ReportKind::CancelAck,
-            Some(EndReason::PrepareTimeout) => ReportKind::Fail { reason: FailReason::Timeout },
+            Some(EndReason::Idle) => ReportKind::Fail { reason: FailReason::IdleWatchdog },
+            Some(EndReason::TooLong | EndReason::PrepareTimeout) => {
+                ReportKind::Fail { reason: FailReason::Timeout }
+            }
             // A stop that came too late to change anything leaves the result as it is.
             Some(EndReason::Stop) if natural == ReportKind::Complete => natural,
             Some(EndReason::Stop) => ReportKind::Fail { reason: FailReason::RuntimeOffline },
@@ -301,6 +305,7 @@ impl Task {
         let claim = self.claim;
         match kind {
             TaskOp::Lease => self.lease_ended(cx, op, &result),
+            TaskOp::WaitDirectory => {}
             TaskOp::Start => self.start_ended(cx, op, &result),
             TaskOp::StartStatus => self.start_status(cx, op, &result),
             TaskOp::Watch => self.watched(cx, op, &result),

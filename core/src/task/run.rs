@@ -40,7 +40,7 @@ impl Task {
         let claim = self.claim;
         match event {
             RunEvent::Launched | RunEvent::Ended { .. } => {}
-            RunEvent::Progress { have, session } => {
+            RunEvent::Progress { have, session, .. } => {
                 self.messages.have(cx, claim, *have);
                 if *session {
                     self.pin.ready();

@@ -22,6 +22,8 @@ enum Line<'a> {
         n: StepNumber,
         t: Instant,
         w: UnixMillis,
+        #[serde(skip_serializing_if = "crate::time::is_zero")]
+        s: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         ev: Option<&'a Event>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +65,7 @@ pub fn header(out: &mut Vec<u8>, header: &Header) -> Result<(), Error> {
 
 /// Step 0: the creation of the daemon, with the effects that [`Daemon::new`] wrote.
 pub fn start(out: &mut Vec<u8>, now: Now, effects: &[Effect]) -> Result<(), Error> {
-    line(out, &Line::Step { n: 0, t: now.mono, w: now.wall, ev: None, fx: Some(effects) })
+    line(out, &Line::Step { n: 0, t: now.mono, w: now.wall, s: now.slept, ev: None, fx: Some(effects) })
 }
 
 /// A step, with the time, the event and the effects of one call of [`Daemon::handle`].
@@ -74,7 +76,7 @@ pub fn step(
     event: &Event,
     effects: &[Effect],
 ) -> Result<(), Error> {
-    line(out, &Line::Step { n, t: now.mono, w: now.wall, ev: Some(event), fx: Some(effects) })
+    line(out, &Line::Step { n, t: now.mono, w: now.wall, s: now.slept, ev: Some(event), fx: Some(effects) })
 }
 
 /// The digest of the state after step `n`.
@@ -109,7 +111,7 @@ pub fn record(out: &mut Vec<u8>, record: &Record) -> Result<(), Error> {
         Record::Header(head) => header(out, head),
         Record::Step(step) => {
             let (ev, fx) = (step.event.as_ref(), step.effects.as_deref());
-            line(out, &Line::Step { n: step.n, t: step.mono, w: step.wall, ev, fx })
+            line(out, &Line::Step { n: step.n, t: step.mono, w: step.wall, s: step.slept, ev, fx })
         }
         Record::Digest(at) => line(out, &Line::Digest(*at)),
         Record::Checkpoint(point) => {

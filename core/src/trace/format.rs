@@ -18,7 +18,7 @@ pub struct Version {
 }
 
 /// The version that is written here.
-pub const FORMAT: Version = Version { major: 1, minor: 0 };
+pub const FORMAT: Version = Version { major: 1, minor: 1 };
 
 impl Version {
     /// Whether this reader understands a file of that version.
@@ -91,6 +91,9 @@ pub struct Step {
     /// Wall time.
     #[serde(rename = "w")]
     pub wall: UnixMillis,
+    /// How long the machine has slept, in milliseconds. Since 1.1.
+    #[serde(rename = "s", default, skip_serializing_if = "crate::time::is_zero")]
+    pub slept: u64,
     /// What happened; `None` only for step 0, the creation.
     #[serde(rename = "ev", default, skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
@@ -100,9 +103,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// Both clocks.
+    /// All clocks.
     pub const fn now(&self) -> Now {
-        Now::new(self.mono, self.wall)
+        Now::new(self.mono, self.wall).with_slept(self.slept)
     }
 }
 

@@ -17,8 +17,8 @@
 //! encode::header(&mut lines, &Header::new("example", config, seed, now))?;
 //! encode::start(&mut lines, now, fx.as_slice())?;
 //! fx.clear();
-//! daemon.handle(now, &Event::Stop, &mut fx);
-//! encode::step(&mut lines, 1, now, &Event::Stop, fx.as_slice())?;
+//! daemon.handle(now, &Event::stop(), &mut fx);
+//! encode::step(&mut lines, 1, now, &Event::stop(), fx.as_slice())?;
 //! encode::digest(&mut lines, 1, daemon.digest())?;
 //!
 //! // … and replay.

@@ -6,7 +6,7 @@ use crate::event::*;
 use crate::id::{ConnGen, Generation, OpId, SlotIndex};
 use crate::reason::FailReason;
 use crate::time::{Instant, Now, UnixMillis};
-use crate::token::{LeaseStopped, Prepared, SlotPermit};
+use crate::token::{GcReservation, LeaseStopped, Prepared, SlotPermit};
 use crate::trace::{Header, Reader, Record, Step, encode};
 use std::collections::BTreeSet;
 
@@ -21,6 +21,7 @@ fn api_replies() -> Vec<ApiReply> {
         root: "w/t".into(),
         prior: Some("w/old".into()),
         fault,
+        in_place: fault.is_some(),
     };
     let mut offers: Vec<Offer> = FailReason::ALL.iter().map(|reason| fault(Some(*reason))).collect();
     offers.push(Offer { prior: None, ..fault(None) });
@@ -43,9 +44,19 @@ fn api_replies() -> Vec<ApiReply> {
         ApiReply::Beaten { gone: true },
         ApiReply::Claimed { offers, unusable: 3 },
         ApiReply::Known { upto: u32::MAX },
+        ApiReply::Collectable { what: Collect::Artifacts },
     ];
     all.extend(statuses.map(|status| ApiReply::Task { status }));
     all
+}
+
+fn offer() -> Offer {
+    let Some(ApiReply::Claimed { offers, .. }) =
+        api_replies().into_iter().find(|r| matches!(r, ApiReply::Claimed { .. }))
+    else {
+        unreachable!("one of the samples is a claim")
+    };
+    offers[0].clone()
 }
 
 fn api_errors() -> Vec<ApiError> {
@@ -75,7 +86,8 @@ fn events() -> Vec<Event> {
         |end| RunEvent::Ended { outcome: RunOutcome { end, have: 9, usage: true, resume_rejected: true } };
     let runs = [
         RunEvent::Launched,
-        RunEvent::Progress { have: 4, session: true },
+        RunEvent::Progress { have: 4, session: true, tools: 0 },
+        RunEvent::Progress { have: 4, session: false, tools: 2 },
         RunEvent::Result,
         outcome(RunEnd::Completed),
         outcome(RunEnd::Failed { reason: FailReason::ContextOverflow }),
@@ -85,18 +97,45 @@ fn events() -> Vec<Event> {
         WsEvent::Down,
         WsEvent::TaskAvailable { runtime: None, task: None },
         WsEvent::TaskAvailable { runtime: Some("r".into()), task: Some("t".into()) },
-        WsEvent::Ack { runtime: "r".into(), gone: true },
+        WsEvent::Ack { runtime: "r".into(), gone: true, claims: false },
+        WsEvent::Ack { runtime: "r".into(), gone: false, claims: true },
         WsEvent::WorkspacesChanged,
         WsEvent::PendingWork { runtime: "r".into() },
     ];
     let disk = [
         Ok(FsReply::Prepared { root: "w/t".into() }),
+        Ok(FsReply::Resolved { path: "/home/me/x".into() }),
+        Ok(FsReply::Scanned {
+            found: vec![
+                Found { root: "w/t".into(), what: None },
+                Found { root: "w/u".into(), what: Some(Collect::All) },
+            ],
+        }),
         Ok(FsReply::Done),
         Err(FsError::TimedOut),
         Err(FsError::Cancelled),
         Err(FsError::Failed { reason: FailReason::LocalDirectoryError }),
     ];
-    let mut all = vec![Event::Tick, Event::Stop];
+    let stops = [
+        StopKind::Now,
+        StopKind::Drain { within_ms: None },
+        StopKind::Drain { within_ms: Some(1) },
+        StopKind::Restart,
+    ];
+    let slot = SlotIndex(3);
+    let was = [
+        Recovered::Claimed,
+        Recovered::Launched { slot, acked: 4 },
+        Recovered::Ended { report: ReportKind::CancelAck, acked: 1, have: 2, usage: true },
+    ];
+    let owners = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion];
+    let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Release];
+    let mut all = vec![Event::Tick];
+    all.extend(stops.map(|how| Event::Stop { how }));
+    all.extend(was.map(|was| Event::Recovered { offer: offer(), provider: "claude".into(), was }));
+    all.extend(
+        owners.into_iter().zip(asks.into_iter().cycle()).map(|(owner, ask)| Event::Gate { owner, ask }),
+    );
     all.extend(api_replies().into_iter().map(|reply| Event::Api { op: OP, r: Ok(reply) }));
     all.extend(api_errors().into_iter().map(|error| Event::Api { op: OP, r: Err(error) }));
     all.extend(disk.into_iter().map(|r| Event::Fs { op: OP, r }));
@@ -132,6 +171,10 @@ fn api_calls() -> Vec<ApiCall> {
         ApiCall::Complete { claim: CLAIM },
         ApiCall::Fail { claim: CLAIM, reason: FailReason::Timeout },
         ApiCall::CancelAck { claim: CLAIM },
+        ApiCall::WaitDirectory { claim: CLAIM, holder: None },
+        ApiCall::WaitDirectory { claim: CLAIM, holder: Some(ClaimKey(1)) },
+        ApiCall::Collectable { root: "w/t".into() },
+        ApiCall::ClaimOver { conn: ConnGen(3), claim: ClaimCall::new(Generation(7), ClaimScope::All, &hold) },
     ];
     all.extend(scopes.map(|scope| ApiCall::Claim(ClaimCall::new(Generation(7), scope, &hold))));
     all
@@ -143,6 +186,11 @@ fn facts() -> Vec<Fact> {
         Fact::Ready,
         Fact::Admitted { claim: CLAIM, task: task(), runtime: "r".into(), slot: SlotIndex(999) },
         Fact::Duplicate { task: task() },
+        Fact::Recovered { claim: CLAIM, task: task(), runtime: "r".into(), slot: None },
+        Fact::Parked { claim: CLAIM, holder: ClaimKey(0) },
+        Fact::Unparked { claim: CLAIM, slot: SlotIndex(0) },
+        Fact::HeldOff,
+        Fact::Collected { root: "w/t".into(), what: Collect::All, ok: false },
         Fact::HandedBack { claim: CLAIM, task: task(), reason: FailReason::Unknown },
         Fact::Unusable { count: 1 },
         Fact::ReportLate { claim: CLAIM },
@@ -157,6 +205,9 @@ fn facts() -> Vec<Fact> {
         Fact::Stray { total: u64::MAX },
     ];
     let phases = [
+        PhaseName::Resolving,
+        PhaseName::AwaitingDirectory,
+        PhaseName::AwaitingSlot,
         PhaseName::AwaitingRoot,
         PhaseName::Preparing,
         PhaseName::Starting,
@@ -166,7 +217,8 @@ fn facts() -> Vec<Fact> {
         PhaseName::Sealing,
     ];
     all.extend(phases.map(|phase| Fact::Phase { claim: CLAIM, phase }));
-    let ends = [EndReason::Stop, EndReason::PrepareTimeout, EndReason::Server];
+    let ends =
+        [EndReason::Stop, EndReason::Idle, EndReason::TooLong, EndReason::PrepareTimeout, EndReason::Server];
     all.extend(ends.map(|why| Fact::Ending { claim: CLAIM, why }));
     let reports =
         [ReportKind::Complete, ReportKind::Fail { reason: FailReason::Timeout }, ReportKind::CancelAck];
@@ -189,6 +241,10 @@ fn effects() -> Vec<Effect> {
         FsCall::Prepare { claim: CLAIM, root: "w/t".into(), slot: SlotIndex(0) },
         FsCall::Unwind { claim: CLAIM },
         FsCall::Seal { claim: CLAIM, record: true },
+        FsCall::Resolve { claim: CLAIM },
+        FsCall::Scan,
+        FsCall::Collect(CollectCall::new(&GcReservation::mint("w/t".into()), Collect::All)),
+        FsCall::Maintain,
     ];
     let kills = [KillStep::CloseInput, KillStep::End { grace_ms: 5000 }, KillStep::Kill];
     let links = [WsCmd::Connect { set: Generation(3) }, WsCmd::Beat { runtime: "r".into() }, WsCmd::Close];
@@ -197,10 +253,19 @@ fn effects() -> Vec<Effect> {
         RuntimeChange::Claimable,
         RuntimeChange::Removed,
     ];
-    let exits = [ExitCause::Stopped, ExitCause::Unauthorized];
+    let exits = [ExitCause::Stopped, ExitCause::Restarting, ExitCause::Unauthorized];
     let deadline = Instant::from_millis(u64::MAX);
     let mut all = vec![
         Effect::Run { op: OP, call: launch },
+        Effect::Run { op: OP, call: LaunchCall::attach(CLAIM, SlotIndex(0), 7) },
+        Effect::Keep { claim: CLAIM, entry: Keep::Claimed { offer: offer(), provider: "claude".into() } },
+        Effect::Keep { claim: CLAIM, entry: Keep::Launched { slot: SlotIndex(0) } },
+        Effect::Keep {
+            claim: CLAIM,
+            entry: Keep::Ended { report: ReportKind::Complete, have: 3, usage: false },
+        },
+        Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Granted },
+        Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Busy },
         Effect::Cancel { op: OP },
         Effect::Progress { claim: CLAIM, step: 2 },
         Effect::Forget { claim: CLAIM },
@@ -213,7 +278,9 @@ fn effects() -> Vec<Effect> {
     let set = Generation(4);
     all.extend(changes.map(|change| Effect::Runtime { set, runtime: "r".into(), change }));
     all.extend(facts().into_iter().map(|fact| Effect::Fact { fact }));
-    all.extend(exits.map(|cause| Effect::Exit { report: ExitReport { cause, abandoned: vec!["t".into()] } }));
+    all.extend(exits.map(|cause| Effect::Exit {
+        report: ExitReport { cause, abandoned: vec!["t".into()], kept: vec!["u".into()] },
+    }));
     all
 }
 
@@ -239,12 +306,13 @@ fn covers<T>(what: &str, samples: &[T], (number, variants): (fn(&T) -> usize, us
 #[test]
 fn the_samples_have_every_variant() {
     covers("events", &events(), {
-        use Event::{Api, Fs, Run, Stop, Tick, Ws};
-        numbered!(Event: Tick, Api { .. }, Fs { .. }, Run { .. }, Ws { .. }, Stop)
+        use Event::{Api, Fs, Gate, Recovered, Run, Stop, Tick, Ws};
+        numbered!(Event: Tick, Api { .. }, Fs { .. }, Run { .. }, Ws { .. }, Stop { .. }, Recovered { .. }, Gate { .. })
     });
     covers("replies", &api_replies(), {
-        use ApiReply::{Beaten, Claimed, Done, Known, Registered, Task, Workspaces};
-        numbered!(ApiReply: Done, Workspaces { .. }, Registered { .. }, Beaten { .. }, Claimed { .. }, Task { .. }, Known { .. })
+        use ApiReply::{Beaten, Claimed, Collectable, Done, Known, Registered, Task, Workspaces};
+        numbered!(ApiReply: Done, Workspaces { .. }, Registered { .. }, Beaten { .. }, Claimed { .. }, Task { .. }, Known { .. },
+            Collectable { .. })
     });
     covers("errors", &api_errors(), {
         use ApiError::{NotSent, Refused, Server, Throttled, Undecodable, Unknown};
@@ -252,36 +320,39 @@ fn the_samples_have_every_variant() {
     });
     covers("effects", &effects(), {
         use Effect::{
-            Api, Cancel, DropIdleConnections, Exit, Fact, Forget, Fs, Kill, Progress, Run, Runtime, Ws,
+            Api, Cancel, DropIdleConnections, Exit, Fact, Forget, Fs, Gate, Keep, Kill, Progress, Run,
+            Runtime, Ws,
         };
         numbered!(Effect: Api { .. }, Fs { .. }, Run { .. }, Kill { .. }, Cancel { .. }, Ws { .. }, Progress { .. },
-            Runtime { .. }, Forget { .. }, DropIdleConnections, Fact { .. }, Exit { .. })
+            Runtime { .. }, Keep { .. }, Gate { .. }, Forget { .. }, DropIdleConnections, Fact { .. }, Exit { .. })
     });
     covers("calls", &api_calls(), {
         use ApiCall::{
-            Beat, CancelAck, Claim, ClaimOne, Complete, Deregister, Fail, Lease, Messages, MessagesKnown,
-            Pin, RecoverOrphans, Register, Renew, Start, Status, Usage, Workspaces,
+            Beat, CancelAck, Claim, ClaimOne, ClaimOver, Collectable, Complete, Deregister, Fail, Lease,
+            Messages, MessagesKnown, Pin, RecoverOrphans, Register, Renew, Start, Status, Usage,
+            WaitDirectory, Workspaces,
         };
         numbered!(ApiCall: Renew, Workspaces, Register { .. }, RecoverOrphans { .. }, Deregister { .. }, Beat { .. }, Claim(_),
             ClaimOne(_), Lease { .. }, Start(_), Status { .. }, Messages { .. }, MessagesKnown { .. }, Usage { .. }, Pin { .. },
-            Complete { .. }, Fail { .. }, CancelAck { .. })
+            Complete { .. }, Fail { .. }, CancelAck { .. }, ClaimOver { .. }, WaitDirectory { .. }, Collectable { .. })
     });
     covers("facts", &facts(), {
         use Fact::{
-            Admitted, Duplicate, Ending, HandedBack, MessagesRefused, PerRuntimeClaims, Phase, Ready,
-            Released, ReportLate, ReportRefused, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
-            Unusable, UsageLost,
+            Admitted, Collected, Duplicate, Ending, HandedBack, HeldOff, MessagesRefused, Parked,
+            PerRuntimeClaims, Phase, Ready, Recovered, Released, ReportLate, ReportRefused, Reported,
+            RuntimeGone, Stopping, Stray, Unauthorized, Unparked, Unusable, UsageLost,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
             Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLost { .. }, Released { .. },
-            Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. })
+            Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
+            Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. })
     });
 }
 
 #[test]
 fn every_event_and_effect_is_read_as_it_was_written() {
     let (events, effects) = (events(), effects());
-    let now = Now::new(Instant::from_millis(u64::MAX), UnixMillis(i64::MIN));
+    let now = Now::new(Instant::from_millis(u64::MAX), UnixMillis(i64::MIN)).with_slept(u64::MAX);
     let mut lines = Vec::new();
     let header = Header::new("test", crate::config::Config::default(), crate::rng::Seed(u64::MAX), now);
     encode::header(&mut lines, &header).expect("encodes");
@@ -292,8 +363,8 @@ fn every_event_and_effect_is_read_as_it_was_written() {
     assert_eq!(*reader.header(), header);
     let read: Vec<Record> = reader.collect::<Result<_, _>>().expect("reads");
     let step = |(n, event)| {
-        let (mono, wall) = (now.mono, now.wall);
-        Record::Step(Step { n, mono, wall, event: Some(event), effects: Some(effects.clone()) })
+        let Now { mono, wall, slept } = now;
+        Record::Step(Step { n, mono, wall, slept, event: Some(event), effects: Some(effects.clone()) })
     };
     assert_eq!(read, (1..).zip(events).map(step).collect::<Vec<_>>());
 }

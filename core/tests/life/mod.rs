@@ -131,7 +131,7 @@ impl Life {
                     self.open.insert(op);
                     let end =
                         RunOutcome { end: RunEnd::Completed, have: 7, usage: true, resume_rejected: false };
-                    let said = RunEvent::Progress { have: 7, session: true };
+                    let said = RunEvent::Progress { have: 7, session: true, tools: 0 };
                     for run in [RunEvent::Launched, said, RunEvent::Result, RunEvent::Ended { outcome: end }]
                     {
                         self.pending.push(Event::Run { op, run });
@@ -145,7 +145,7 @@ impl Life {
                 }
                 Effect::Ws { conn, cmd } => {
                     let ws = match cmd {
-                        WsCmd::Beat { runtime } => WsEvent::Ack { runtime, gone: false },
+                        WsCmd::Beat { runtime } => WsEvent::Ack { runtime, gone: false, claims: false },
                         WsCmd::Connect { .. } if self.below(3) > 0 => WsEvent::Up,
                         _ => WsEvent::Down,
                     };
@@ -205,6 +205,7 @@ impl Life {
             runtime: runtime.into(),
             prior: self.claims.is_multiple_of(3).then(|| "w1/t1".into()),
             fault: self.claims.is_multiple_of(7).then_some(FailReason::InvalidTaskIdentity),
+            in_place: false,
         }
     }
 }

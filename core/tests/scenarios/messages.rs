@@ -151,7 +151,7 @@ fn a_task_with_only_messages_left_may_be_claimed_again() {
 #[test]
 fn inv_102_the_session_is_pinned_once() {
     let mut d = running();
-    let session = |have| RunEvent::Progress { have, session: true };
+    let session = |have| RunEvent::Progress { have, session: true, tools: 0 };
     d.run("run 1", session(1));
     d.err("pin 1", ApiError::Unknown);
     d.run("run 1", session(2));

@@ -52,6 +52,7 @@ pub(crate) fn offer(claim: u64, task: &str, runtime: &str) -> Offer {
         root: EnvRoot::new(format!("ws/{task}")),
         prior: None,
         fault: None,
+        in_place: false,
     }
 }
 
@@ -185,7 +186,7 @@ impl Rig {
 
     /// The agent has said so much.
     pub(crate) fn says(&mut self, label: &str, have: u32) {
-        self.run(label, RunEvent::Progress { have, session: false });
+        self.run(label, RunEvent::Progress { have, session: false, tools: 0 });
     }
 
     pub(crate) fn status(&mut self, label: &str, status: TaskStatus) {
@@ -210,7 +211,7 @@ impl Rig {
     }
 
     pub(crate) fn stop(&mut self) {
-        self.feed(Event::Stop);
+        self.feed(Event::stop());
     }
 
     /// Lets time pass, with a tick at each instant that the daemon asked for.

@@ -104,7 +104,7 @@ fn for_core(frame: Inbound) -> Option<WsEvent> {
         Inbound::PendingWork { runtime_id } => WsEvent::PendingWork { runtime: runtime_id },
         Inbound::WorkspacesChanged => WsEvent::WorkspacesChanged,
         Inbound::HeartbeatAck(ack) => {
-            WsEvent::Ack { gone: ack.runtime_gone, runtime: RuntimeId::new(ack.runtime_id) }
+            WsEvent::Ack { gone: ack.runtime_gone, claims: false, runtime: RuntimeId::new(ack.runtime_id) }
         }
         // Custom runtimes and claims over the connection are not part of this version.
         Inbound::ProfilesChanged { .. } | Inbound::Rpc(_) => return None,

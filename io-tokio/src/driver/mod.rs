@@ -300,6 +300,8 @@ impl Driver {
                     tracing::warn!("the HTTP client could not be renewed: {error}");
                 }
             }
+            // Nothing outlives the process yet, and nobody asks for the gate.
+            Effect::Keep { .. } | Effect::Gate { .. } => {}
             Effect::Fact { fact } => facts::log(&self.host.book, &fact),
             Effect::Exit { report } => self.exit = Some(report),
             _ => tracing::error!("the core wants something that this adapter does not know; this is a bug"),

@@ -66,6 +66,7 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         fault: fault.or_else(|| root.is_none().then_some(FailReason::Unknown)),
         root: root.unwrap_or_else(|| EnvRoot::new(NO_ROOT)),
         prior,
+        in_place: false,
     })
 }
 

@@ -322,7 +322,7 @@ impl Said {
         }
         let have = entry.outbox.last();
         if have != before || named {
-            host.tell(Event::Run { op, run: RunEvent::Progress { have, session: named } }).await;
+            host.tell(Event::Run { op, run: RunEvent::Progress { have, session: named, tools: 0 } }).await;
         }
         if result {
             host.tell(Event::Run { op, run: RunEvent::Result }).await;

@@ -145,7 +145,7 @@ impl Daemon {
         let begun = Instant::now();
         let mut hurried = false;
         // A daemon that has ended takes no wish, and its end is seen below.
-        let _ = self.events.send(Event::Stop).await;
+        let _ = self.events.send(Event::stop()).await;
         loop {
             let until = begun + if hurried { patience + FORCED } else { patience };
             tokio::select! {
@@ -160,7 +160,7 @@ impl Daemon {
                     }
                 }
             }
-            let _ = self.events.send(Event::Stop).await;
+            let _ = self.events.send(Event::stop()).await;
         }
     }
 }
