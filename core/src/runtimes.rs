@@ -53,6 +53,9 @@ pub(crate) struct Runtimes {
     runtimes: BTreeMap<RuntimeId, Runtime>,
     claimable: BTreeMap<Provider, BTreeSet<RuntimeId>>,
     workspaces: BTreeMap<WorkspaceId, Workspace>,
+    /// Runtimes of a workspace are being taken off line: one that came back meanwhile would go with them.
+    #[serde(default)]
+    leaving: BTreeMap<OpId, WorkspaceId>,
     listing: Option<OpId>,
     list_again: bool,
     listed: bool,
@@ -209,8 +212,9 @@ impl Runtimes {
         if self.closed {
             return;
         }
+        let leaving = self.is_leaving(workspace);
         let Some(ws) = self.workspaces.get_mut(workspace) else { return };
-        if ws.registering.is_some() {
+        if ws.registering.is_some() || leaving {
             ws.again = true;
             return;
         }
@@ -296,7 +300,9 @@ impl Runtimes {
         }
         if !lost.is_empty() {
             let within = cx.timing().request;
-            cx.api(ApiOp::Deregister { last: false }, ApiCall::Deregister { runtimes: lost }, within);
+            let op =
+                cx.api(ApiOp::Deregister { last: false }, ApiCall::Deregister { runtimes: lost }, within);
+            self.leaving.insert(op, workspace.clone());
         }
         for Registered { id, provider } in named {
             if self.runtimes.contains_key(&id) {
@@ -315,6 +321,19 @@ impl Runtimes {
             if ready {
                 self.is_ready_now(cx, &id, provider, changes);
             }
+        }
+    }
+
+    fn is_leaving(&self, workspace: &WorkspaceId) -> bool {
+        self.leaving.values().any(|of| of == workspace)
+    }
+
+    /// Runtimes were taken off line, or that was tried: a registration may have waited for it.
+    pub(crate) fn deregistered(&mut self, cx: &mut Cx<'_>, op: OpId) {
+        let Some(workspace) = self.leaving.remove(&op).filter(|_| !self.closed) else { return };
+        let again = self.workspaces.get_mut(&workspace).is_some_and(|ws| std::mem::take(&mut ws.again));
+        if again {
+            self.register_coalesced(cx, &workspace);
         }
     }
 
@@ -357,8 +376,9 @@ impl Runtimes {
     /// One registration for a wave of lost runtimes: at once for the first, later for the rest.
     fn register_coalesced(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
         let gap = cx.timing().register_coalesce;
+        let leaving = self.is_leaving(workspace);
         let Some(ws) = self.workspaces.get_mut(workspace) else { return };
-        if ws.registering.is_some() {
+        if ws.registering.is_some() || leaving {
             ws.again = true;
             return;
         }

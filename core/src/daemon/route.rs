@@ -105,6 +105,8 @@ impl State {
             ApiOp::Deregister { last } => {
                 if last {
                     self.shutdown.deregistering -= 1;
+                } else {
+                    runtimes.deregistered(&mut cx, op);
                 }
             }
             ApiOp::Beat(runtime) => {

@@ -4,14 +4,21 @@
 //! One struct with shared bookkeeping: the rules see the same clamped time, the same open requests and the same claims. A violation names
 //! the rule as the specification does (`I5`, `INV-99`) or, for our own decisions, by a word.
 
+mod boot;
 mod calls;
 mod claims;
+mod deadlines;
 mod fleet;
+mod freshness;
 mod life;
+mod link;
 mod ops;
+mod register;
 mod report;
+mod seen;
 mod stop;
 mod tasks;
+mod watch;
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;
@@ -21,6 +28,7 @@ use crate::time::{Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
 use ops::{End, OpBook};
+use seen::{Books, Seen};
 use std::fmt;
 use std::time::Duration;
 use stop::StopBook;
@@ -109,6 +117,7 @@ pub struct Rules {
     fleet: FleetBook,
     tasks: TaskBook,
     stop: StopBook,
+    books: Books,
     spins: usize,
     started: bool,
 }
@@ -126,6 +135,7 @@ impl Rules {
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
             stop: StopBook::default(),
+            books: Books::default(),
             spins: 0,
             started: false,
         }
@@ -151,7 +161,7 @@ impl Rules {
         let was_due = self.wakeup.is_some_and(|at| at <= self.now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
         self.stop.event(step.event, self.now, late);
-        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
+        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, books, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= *now);
         let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
@@ -190,6 +200,9 @@ impl Rules {
             tasks.effect(&at, effect, fleet, found);
             fleet.effect(&at, effect, tasks, found);
         }
+        let event = step.event.filter(|_| !stray);
+        let seen = Seen { at, event, closed: closed.as_ref(), effects: step.effects, view: step.view };
+        books.step(&seen, found);
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
             fleet.settle(&at, found);

@@ -25,7 +25,11 @@ impl World {
         }
         Ok(match call {
             ApiCall::Workspaces => {
-                let list = if choose.one_in(5) { vec!["ws-1"] } else { vec!["ws-1", "ws-2"] };
+                let list = match choose.below(20) {
+                    0 => vec![],
+                    1..5 => vec!["ws-1"],
+                    _ => vec!["ws-1", "ws-2"],
+                };
                 ApiReply::Workspaces {
                     list: list.into_iter().map(WorkspaceId::new).collect(),
                     legacy: choose.one_in(8),

@@ -1,0 +1,70 @@
+//! The server's word on a task: asked for often enough while the task goes on; and a lease alone never ends one.
+
+use super::Found;
+use super::seen::Seen;
+use crate::effect::{ApiCall, Effect, Fact, PhaseName};
+use crate::event::ClaimKey;
+use crate::time::Instant;
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+struct Watched {
+    open: u32,
+    /// When the last answer came, or the task.
+    last: Instant,
+    ending: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WatchBook {
+    tasks: BTreeMap<ClaimKey, Watched>,
+}
+
+impl WatchBook {
+    fn of(&mut self, claim: ClaimKey, now: Instant) -> &mut Watched {
+        self.tasks.entry(claim).or_insert(Watched { open: 0, last: now, ending: false })
+    }
+
+    pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
+        let now = seen.at.now;
+        let leased = match seen.ended() {
+            Some((_, ApiCall::Status { claim })) => {
+                let watched = self.of(*claim, now);
+                watched.open = watched.open.saturating_sub(1);
+                watched.last = now;
+                None
+            }
+            Some((_, ApiCall::Lease { claim })) if !seen.at.was_due => Some(*claim),
+            _ => None,
+        };
+        for effect in seen.effects {
+            match effect {
+                Effect::Api { call: ApiCall::Status { claim }, .. } => self.of(*claim, now).open += 1,
+                Effect::Fact { fact: Fact::Ending { claim, .. } } => {
+                    found.require(leased != Some(*claim), "INV-121", || {
+                        format!("claim {} is ended by what became of its lease", claim.0)
+                    });
+                    self.of(*claim, now).ending = true;
+                }
+                Effect::Forget { claim } => {
+                    self.tasks.remove(claim);
+                }
+                _ => {}
+            }
+        }
+        for task in seen.view.tasks() {
+            let goes_on = matches!(
+                task.phase,
+                Some(PhaseName::AwaitingRoot | PhaseName::Preparing | PhaseName::Starting | PhaseName::Running)
+            );
+            let watched = self.of(task.claim, now);
+            if !goes_on || watched.ending || seen.at.due || watched.open > 0 {
+                continue;
+            }
+            let unseen = now.since(watched.last);
+            found.require(unseen <= seen.at.timing.watch, "INV-95", || {
+                format!("nobody has asked for claim {} for {} ms", task.claim.0, unseen.as_millis())
+            });
+        }
+    }
+}
