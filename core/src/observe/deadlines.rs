@@ -3,8 +3,8 @@
 use super::seen::Seen;
 use super::{At, Found};
 use crate::effect::{ApiCall, Effect};
-use crate::event::Event;
-use crate::id::OpId;
+use crate::event::{ApiReply, Event};
+use crate::id::{OpId, WorkspaceId};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
@@ -35,14 +35,17 @@ impl DeadlineBook {
         if let Some((op, _)) = ended {
             self.open.remove(&op);
         }
-        let listed = matches!(ended, Some((_, ApiCall::Workspaces)));
+        let list = match seen.event {
+            Some(Event::Api { r: Ok(ApiReply::Workspaces { list, .. }), .. }) => Some(list.as_slice()),
+            _ => None,
+        };
         for effect in seen.effects {
             match effect {
                 Effect::Api { op, call, deadline } => {
                     let open = Open { call: call.clone(), deadline: *deadline, cancelled: false };
                     self.open.insert(*op, open);
                 }
-                Effect::Cancel { op } => self.cancelled(at, *op, listed, found),
+                Effect::Cancel { op } => self.cancelled(at, *op, list, found),
                 _ => {}
             }
         }
@@ -61,7 +64,7 @@ impl DeadlineBook {
         }
     }
 
-    fn cancelled(&mut self, at: &At<'_>, op: OpId, listed: bool, found: &mut Found) {
+    fn cancelled(&mut self, at: &At<'_>, op: OpId, list: Option<&[WorkspaceId]>, found: &mut Found) {
         let Some(open) = self.open.get_mut(&op) else { return };
         open.cancelled = true;
         if at.now >= open.deadline {
@@ -72,9 +75,12 @@ impl DeadlineBook {
             ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. } | ApiCall::Usage { .. } => {
                 found.require(false, "INV-109", || format!("{call:?} is cut short"));
             }
-            ApiCall::Register { .. } => found.require(listed || at.stopping, "INV-20", || {
-                format!("{call:?} is cut short although its workspace is there")
-            }),
+            ApiCall::Register { workspace } => {
+                let dropped = list.is_some_and(|list| !list.contains(workspace));
+                found.require(dropped || at.stopping, "INV-20", || {
+                    format!("{call:?} is cut short although its workspace is there")
+                });
+            }
             ApiCall::Claim(_) | ApiCall::ClaimOne(_) => {
                 let waited = self.stop.is_some_and(|(since, _)| at.now >= since.after(at.timing.stop_claims));
                 found.require(waited || self.hurry, "I9", || {

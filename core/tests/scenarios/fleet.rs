@@ -293,3 +293,77 @@ fn a_failed_registration_is_tried_again() {
     d.api("register ws-1", Ok(registered(&["r-a:claude"])));
     d.assert_saw("added r-a");
 }
+
+#[test]
+fn inv_07_a_workspace_is_registered_again_only_once_its_runtimes_are_off_line() {
+    let gone = |runtime| WsEvent::Ack { runtime: RuntimeId::new(runtime), gone: true, claims: false };
+    let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:claude"]);
+    d.live(secs(60));
+    d.ws(gone("r-a"));
+    d.pass(secs(5));
+    // The server names r-b no more, so that it is taken off line; and r-a is lost once more.
+    d.api("register ws-1", Ok(registered(&["r-a:claude"])));
+    d.ok("orphans r-a");
+    d.ws(WsEvent::Up);
+    d.ws(gone("r-a"));
+    d.pass(secs(27));
+    assert!(d.is_open("deregister r-b"));
+    assert!(!d.is_open("register ws-1"), "what came back now would be taken off line with r-b");
+    d.ok("deregister r-b");
+    assert!(d.is_open("register ws-1"));
+}
+
+#[test]
+fn inv_06_an_empty_list_is_a_good_start() {
+    let mut d = Rig::new(with(4, Batch));
+    d.api("workspaces", Ok(workspaces(&[])));
+    d.assert_saw("is ready");
+    d.pass(secs(40));
+    assert!(d.is_open("workspaces"), "it goes on looking for one");
+}
+
+#[test]
+fn inv_04_whatever_comes_of_the_renewal_the_daemon_starts() {
+    for error in [UNAUTHORIZED, SERVER_ERROR, ApiError::Unknown] {
+        let mut d = Rig::new(with(4, Batch));
+        d.err("renew", error);
+        d.assert_not("exit");
+        d.api("workspaces", Ok(workspaces(&["ws-1"])));
+        assert!(d.is_open("register ws-1"));
+    }
+}
+
+#[test]
+fn inv_23_a_change_during_a_list_leads_to_one_more() {
+    let mut d = Rig::serving(with(4, Batch), &["r-a:claude"]);
+    d.ws(WsEvent::WorkspacesChanged);
+    d.ws(WsEvent::WorkspacesChanged);
+    d.ws(WsEvent::WorkspacesChanged);
+    assert_eq!(d.count("workspaces"), 1);
+    d.ok("workspaces");
+    assert_eq!(d.count("workspaces"), 2);
+    d.ok("workspaces");
+    assert_eq!(d.count("workspaces"), 2);
+}
+
+#[test]
+fn inv_69_without_the_connection_everything_works_by_polling() {
+    for mode in [Batch, PerRuntime] {
+        let mut d = Rig::serving(with(2, mode), &["r-a:claude"]);
+        d.ws(WsEvent::Down);
+        let claim = if mode == Batch { "claim all 2" } else { "one r-a" };
+        while !d.is_open(claim) {
+            d.pass(secs(1));
+            d.beats("r-a");
+            d.ws(WsEvent::Down);
+        }
+        d.brings(claim, &[offer(1, "t-1", "r-a")]);
+        d.ok("prepare 1");
+        d.ok("start 1");
+        d.run("run 1", ended(RunEnd::Completed, 0));
+        d.before_report(1);
+        d.ok("complete 1");
+        d.ok("seal 1 record");
+        d.assert_order(&["prepare 1", "start 1", "is reported 1 complete after 1", "is released 1"]);
+    }
+}
