@@ -71,7 +71,9 @@ impl BootBook {
             ApiCall::Register { workspace } if self.registering.get(workspace) == Some(&op) => {
                 self.registering.remove(workspace);
                 self.tried.insert(workspace.clone());
-                if result.as_ref().err().copied().and_then(crate::error::ApiError::refusal) == Some(Refusal::WorkspaceGone) {
+                if result.as_ref().err().copied().and_then(crate::error::ApiError::refusal)
+                    == Some(Refusal::WorkspaceGone)
+                {
                     self.named.remove(workspace);
                 }
             }

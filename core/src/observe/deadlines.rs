@@ -72,7 +72,10 @@ impl DeadlineBook {
         }
         let call = &open.call;
         match call {
-            ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. } | ApiCall::Usage { .. } => {
+            ApiCall::Complete { .. }
+            | ApiCall::Fail { .. }
+            | ApiCall::CancelAck { .. }
+            | ApiCall::Usage { .. } => {
                 found.require(false, "INV-109", || format!("{call:?} is cut short"));
             }
             ApiCall::Register { workspace } => {

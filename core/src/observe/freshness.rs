@@ -51,7 +51,10 @@ impl FreshnessBook {
         for (runtime, beat) in self.beats.iter().filter(|(_, beat)| beat.open.is_none()) {
             let silent = seen.at.now.since(beat.since);
             found.require(silent <= seen.at.timing.beat, "INV-55", || {
-                format!("{runtime} has not beaten over HTTP for {} ms without a connection", silent.as_millis())
+                format!(
+                    "{runtime} has not beaten over HTTP for {} ms without a connection",
+                    silent.as_millis()
+                )
             });
         }
     }
@@ -59,14 +62,17 @@ impl FreshnessBook {
     /// Books an answer. Returns whether it is the one at which the pool is suspect.
     fn ended(&mut self, seen: &Seen<'_>, found: &mut Found) -> bool {
         let Some((op, ApiCall::Beat { runtime })) = seen.ended() else { return false };
-        let Some(beat) = self.beats.get_mut(runtime).filter(|beat| beat.open == Some(op)) else { return false };
+        let Some(beat) = self.beats.get_mut(runtime).filter(|beat| beat.open == Some(op)) else {
+            return false;
+        };
         let Some(result) = seen.closed.and_then(|closed| api_end(&closed.end)) else { return false };
         (beat.open, beat.since) = (None, seen.at.now);
         let gone = match result {
             Ok(reply) => matches!(reply, ApiReply::Beaten { gone: true }),
             Err(error) => error.refusal() == Some(Refusal::RuntimeGone),
         };
-        beat.failures = if result.as_ref().is_err_and(|error| error.is_passing()) { beat.failures + 1 } else { 0 };
+        beat.failures =
+            if result.as_ref().is_err_and(|error| error.is_passing()) { beat.failures + 1 } else { 0 };
         let suspect = beat.failures == SUSPECT_AT;
         if gone {
             leaves(seen, runtime, found);
@@ -136,9 +142,7 @@ impl FreshnessBook {
 
 /// INV-21: a runtime that the server has forgotten leaves the set in this step, and is not taken for a live one.
 fn leaves(seen: &Seen<'_>, runtime: &RuntimeId, found: &mut Found) {
-    let removed = |effect: &Effect| {
-        matches!(effect, Effect::Runtime { runtime: of, change: RuntimeChange::Removed, .. } if of == runtime)
-    };
+    let removed = |effect: &Effect| matches!(effect, Effect::Runtime { runtime: of, change: RuntimeChange::Removed, .. } if of == runtime);
     found.require(seen.at.stopping || seen.wants(removed), "INV-21", || {
         format!("{runtime} stays although the server has forgotten it")
     });

@@ -86,7 +86,8 @@ impl LinkBook {
             Effect::Ws { conn, cmd: WsCmd::Connect { .. } } => {
                 if let Some(lost) = self.lost.take() {
                     let shape = at.timing.link_backoff;
-                    let doubled = 1_u32.checked_shl(self.failures.saturating_sub(1).min(31)).unwrap_or(u32::MAX);
+                    let doubled =
+                        1_u32.checked_shl(self.failures.saturating_sub(1).min(31)).unwrap_or(u32::MAX);
                     let wait = shape.base.saturating_mul(doubled).min(shape.cap.max(shape.base));
                     let least = lost.after(wait * JITTER_LEAVES.0 / JITTER_LEAVES.1);
                     found.require(at.now >= least, "INV-63", || {

@@ -6,6 +6,7 @@
 
 mod boot;
 mod calls;
+pub mod catalog;
 mod claims;
 mod deadlines;
 mod fleet;
@@ -19,6 +20,8 @@ mod seen;
 mod stop;
 mod tasks;
 mod watch;
+
+pub use catalog::catalog;
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;

@@ -37,8 +37,7 @@ impl RegisterBook {
         let timing = seen.at.timing;
         let most = timing.register_coalesce.max(timing.register_retry * 6 / 5);
         for (workspace, since) in &self.owed {
-            let waits =
-                self.open.contains_key(workspace) || self.leaving.values().any(|of| of == workspace);
+            let waits = self.open.contains_key(workspace) || self.leaving.values().any(|of| of == workspace);
             found.require(waits || seen.at.now.since(*since) <= most, "INV-17", || {
                 format!("{workspace} has lost a runtime and is not registered again")
             });
@@ -94,7 +93,9 @@ impl RegisterBook {
             }
             Effect::Api { op, call: ApiCall::Deregister { runtimes }, .. } if !seen.at.stopping => {
                 let used = runtimes.iter().find(|runtime| self.set.contains_key(*runtime));
-                found.require(used.is_none(), "INV-13", || format!("{used:?} is taken off line while it is used"));
+                found.require(used.is_none(), "INV-13", || {
+                    format!("{used:?} is taken off line while it is used")
+                });
                 if let Some(workspace) = runtimes.iter().find_map(|runtime| self.left.get(runtime)) {
                     self.leaving.insert(*op, workspace.clone());
                 }

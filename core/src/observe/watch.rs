@@ -3,7 +3,7 @@
 use super::Found;
 use super::seen::Seen;
 use crate::effect::{ApiCall, Effect, Fact, PhaseName};
-use crate::event::ClaimKey;
+use crate::event::{ClaimKey, Event, StopKind};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ struct Watched {
 #[derive(Debug, Default)]
 pub(super) struct WatchBook {
     tasks: BTreeMap<ClaimKey, Watched>,
+    /// Runs are left to the next process of this daemon.
+    leaving: bool,
 }
 
 impl WatchBook {
@@ -27,6 +29,7 @@ impl WatchBook {
 
     pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
         let now = seen.at.now;
+        self.leaving |= matches!(seen.event, Some(Event::Stop { how: StopKind::Restart }));
         let leased = match seen.ended() {
             Some((_, ApiCall::Status { claim })) => {
                 let watched = self.of(*claim, now);
@@ -52,13 +55,16 @@ impl WatchBook {
                 _ => {}
             }
         }
+        let leaving = self.leaving;
         for task in seen.view.tasks() {
             let goes_on = matches!(
                 task.phase,
-                Some(PhaseName::AwaitingRoot | PhaseName::Preparing | PhaseName::Starting | PhaseName::Running)
+                Some(
+                    PhaseName::AwaitingRoot | PhaseName::Preparing | PhaseName::Starting | PhaseName::Running
+                )
             );
             let watched = self.of(task.claim, now);
-            if !goes_on || watched.ending || seen.at.due || watched.open > 0 {
+            if !goes_on || watched.ending || leaving || seen.at.due || watched.open > 0 {
                 continue;
             }
             let unseen = now.since(watched.last);
