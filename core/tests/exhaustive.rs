@@ -10,8 +10,6 @@ use longshore_core::script::{Bounds, Choose, Runner, Seeded, World, effect_label
 use std::fmt::Write;
 use std::time::Duration;
 
-const BOUNDS: Bounds = Bounds { depth: 8, faults: 2, heal_one_in: 500 };
-
 /// One slot; what only goes on beside tasks happens seldom, as it is another request on its way in every state.
 fn settings() -> Config {
     let timers = Timing { beat: Duration::from_hours(1), watch: Duration::from_mins(1), ..Timing::default() };
@@ -99,8 +97,10 @@ fn stopping() -> Runner {
     runner
 }
 
-fn explore(name: &str, start: &Runner, least: usize) {
-    let found = start.explore(&BOUNDS).expect("each state can be written down");
+/// Explores to a depth of `depth`, with at most `faults` things that go wrong; at least `least` states must be there to be found.
+fn explore(name: &str, start: &Runner, (depth, faults): (usize, u8), least: usize) {
+    let bounds = Bounds { depth, faults, heal_one_in: 200 };
+    let found = start.explore(&bounds).expect("each state can be written down");
     println!("{name}: {} states, {} steps, {} healed", found.states, found.edges, found.healed);
     if let Some((script, story)) = found.broken {
         let mut text = format!("{name}: {story}\n");
@@ -116,22 +116,29 @@ fn explore(name: &str, start: &Runner, least: usize) {
 
 #[test]
 fn every_history_of_two_idle_runtimes_is_sound() {
-    explore("idle", &idle(), 1);
+    explore("idle", &idle(), (8, 2), 20_000);
 }
 
 #[test]
 fn every_history_of_a_task_that_is_prepared_is_sound() {
-    explore("preparing", &preparing(), 1);
+    explore("preparing", &preparing(), (8, 1), 5_000);
 }
 
 #[test]
 fn every_history_of_a_task_that_runs_is_sound() {
-    explore("running", &running(), 1);
+    explore("running", &running(), (8, 1), 20_000);
 }
 
 #[test]
 fn every_history_of_a_stop_within_a_report_is_sound() {
-    explore("stopping", &stopping(), 1);
+    explore("stopping", &stopping(), (14, 4), 500);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_history_with_two_faults_is_sound() {
+    explore("preparing", &preparing(), (8, 2), 100_000);
+    explore("running", &running(), (8, 2), 300_000);
 }
 
 /// Forks at random steps of 200 histories: the same effects and the same digest from there on, with the same rules and in the same world.
