@@ -41,5 +41,8 @@ fn digests_are_the_same_in_every_build() {
     }
     let same = found.lines().zip(WRITTEN.lines()).filter(|(found, written)| found == written).count();
     assert_eq!(WRITTEN.lines().count(), SEEDS as usize, "{FILE} is not complete");
-    assert_eq!(same, SEEDS as usize, "the digests differ from {FILE}; if the daemon was changed, write them anew:\n{found}");
+    assert_eq!(
+        same, SEEDS as usize,
+        "the digests differ from {FILE}; if the daemon was changed, write them anew:\n{found}"
+    );
 }

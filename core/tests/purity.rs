@@ -66,11 +66,17 @@ fn tables(manifest: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_core_depends_on_nothing_that_is_not_pure() {
-    assert_eq!(keys("[dependencies]\na = 1\nb.workspace = true\n\n# c\n[x]\nd = 1", "dependencies"), ["a", "b"]);
+    assert_eq!(
+        keys("[dependencies]\na = 1\nb.workspace = true\n\n# c\n[x]\nd = 1", "dependencies"),
+        ["a", "b"]
+    );
     let found = keys(MANIFEST, "dependencies");
     assert!(found.contains(&"serde"), "the manifest is read");
     for name in &found {
-        assert!(ALLOWED.contains(name), "{name} is new: is it pure? Then add it here and to docs/dependencies.md");
+        assert!(
+            ALLOWED.contains(name),
+            "{name} is new: is it pure? Then add it here and to docs/dependencies.md"
+        );
     }
     for table in tables(MANIFEST) {
         let hidden = table != "dependencies" && table != "dev-dependencies" && table.contains("dependencies");

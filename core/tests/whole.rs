@@ -3,7 +3,9 @@
 
 use longshore_core::config::Config;
 use longshore_core::rng::Seed;
-use longshore_core::script::{Bytes, Choose, Input, Runner, Seeded, Size, World, event_label, replay, shrink};
+use longshore_core::script::{
+    Bytes, Choose, Input, Runner, Seeded, Size, World, event_label, replay, shrink,
+};
 use proptest::prelude::{ProptestConfig, any};
 use proptest::test_runner::{TestCaseError, TestRunner};
 use std::fmt::Write;

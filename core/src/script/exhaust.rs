@@ -72,7 +72,12 @@ impl Runner {
     /// # Errors
     /// If the daemon's state contradicts itself, which is a bug of the core.
     pub fn fork(&self) -> Result<Self, RestoreError> {
-        Self::from_parts(&self.daemon.checkpoint()?, self.world.clone(), self.rules.clone(), self.script.clone())
+        Self::from_parts(
+            &self.daemon.checkpoint()?,
+            self.world.clone(),
+            self.rules.clone(),
+            self.script.clone(),
+        )
     }
 
     fn key(&self, faults: u8) -> Key {

@@ -59,7 +59,9 @@ impl World {
             },
             ApiCall::Register { workspace } => {
                 let hosted = self.hosted.get(workspace).filter(|hosted| hosted.len() > 3).cloned();
-                ApiReply::Registered { runtimes: hosted.unwrap_or_else(|| registered(workspace, Size::USUAL)) }
+                ApiReply::Registered {
+                    runtimes: hosted.unwrap_or_else(|| registered(workspace, Size::USUAL)),
+                }
             }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
             ApiCall::Claim(_) | ApiCall::ClaimOne(_) => ApiReply::Claimed { offers: Vec::new(), unusable: 0 },

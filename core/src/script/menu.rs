@@ -71,9 +71,10 @@ impl World {
             return;
         }
         if matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOne(_) | ApiCall::ClaimOver { .. }) {
-            menu.good.extend(self.one_task(call).map(|offer| {
-                answer(Ok(ApiReply::Claimed { offers: vec![offer], unusable: 0 }))
-            }));
+            menu.good.extend(
+                self.one_task(call)
+                    .map(|offer| answer(Ok(ApiReply::Claimed { offers: vec![offer], unusable: 0 }))),
+            );
         }
         if matches!(call, ApiCall::Status { .. }) {
             let status = |status| answer(Ok(ApiReply::Task { status }));

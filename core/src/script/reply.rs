@@ -167,7 +167,8 @@ pub(super) fn registered(workspace: &WorkspaceId, size: Size) -> Vec<Registered>
         provider: Provider::new(provider),
     };
     let few = [("a", "claude"), ("b", "codex"), ("c", "claude")].map(|(id, provider)| named(id, provider));
-    let more = (3..size.fleet).map(|n| named(&format!("r{n}"), ["claude", "codex", "opencode"][n as usize % 3]));
+    let more =
+        (3..size.fleet).map(|n| named(&format!("r{n}"), ["claude", "codex", "opencode"][n as usize % 3]));
     few.into_iter().chain(more).collect()
 }
 

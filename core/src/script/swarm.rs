@@ -119,6 +119,8 @@ mod tests {
         let mut cfg = Config::default();
         let sizes: Vec<Size> = (0..500).map(|_| Size::large(&mut choose, &mut cfg)).collect();
         assert!(sizes.iter().any(|size| size.fleet > 4_000) && sizes.iter().any(|size| size.can_heal()));
-        assert!(sizes.iter().all(|size| size.fleet * 2 <= MOST_RUNTIMES + 2 && cfg.slots <= Config::MAX_SLOTS));
+        assert!(
+            sizes.iter().all(|size| size.fleet * 2 <= MOST_RUNTIMES + 2 && cfg.slots <= Config::MAX_SLOTS)
+        );
     }
 }
