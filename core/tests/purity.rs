@@ -82,7 +82,7 @@ fn the_core_depends_on_nothing_that_is_not_pure() {
         let hidden = table != "dependencies" && table != "dev-dependencies" && table.contains("dependencies");
         assert!(!hidden, "[{table}] is not looked into by this test");
     }
-    let optional = MANIFEST.lines().find(|line| line.starts_with("proptest =")).unwrap_or_default();
+    let optional = MANIFEST.lines().find(|line| line.starts_with("proptest = {")).unwrap_or_default();
     assert!(optional.contains("optional = true"), "proptest is only for tests");
 }
 
