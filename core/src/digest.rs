@@ -1,5 +1,6 @@
 //! A hash of the state that is the same on every machine: FNV-1a over fixed-width, little-endian bytes.
 
+use std::fmt::{self, Debug, Write};
 use std::hash::Hasher;
 
 /// The hasher.
@@ -46,4 +47,20 @@ impl Hasher for Digest {
     fn write_isize(&mut self, n: isize) {
         self.write_i64(n as i64);
     }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        Hasher::write(self, text.as_bytes());
+        Ok(())
+    }
+}
+
+/// A hash of all that `Debug` shows of a value, which for a derived one is every field: for what test beds compare, where a `Hash` that
+/// leaves out a new field would be worse than the time that this takes.
+pub(crate) fn fingerprint(value: &impl Debug) -> u64 {
+    let mut digest = Digest::default();
+    // The hasher takes everything, and no derived `Debug` fails.
+    let _ = write!(digest, "{value:?}");
+    digest.finish()
 }

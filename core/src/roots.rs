@@ -6,7 +6,7 @@ use crate::event::ClaimKey;
 use crate::id::EnvRoot;
 use crate::token::{EnvRootGuard, GcReservation};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
@@ -18,6 +18,8 @@ enum State {
 #[derive(Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct EnvRoots {
     roots: BTreeMap<EnvRoot, State>,
+    /// Those that are being deleted, which are few: each task that ends looks through them.
+    deleting: BTreeSet<EnvRoot>,
 }
 
 impl EnvRoots {
@@ -51,6 +53,7 @@ impl EnvRoots {
         if self.roots.contains_key(root) {
             return None;
         }
+        self.deleting.insert(root.clone());
         self.roots.insert(root.clone(), State::Deleting { waiters: VecDeque::new() });
         Some(GcReservation::mint(root.clone()))
     }
@@ -59,14 +62,15 @@ impl EnvRoots {
     #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock is a later machine"))]
     pub(crate) fn finish_gc(&mut self, done: GcReservation) -> Vec<(ClaimKey, EnvRootGuard)> {
         let GcReservation { root, .. } = done;
+        self.deleting.remove(&root);
         let Some(State::Deleting { waiters }) = self.roots.remove(&root) else { return Vec::new() };
         waiters.into_iter().filter_map(|who| Some((who, self.acquire(&root, who)?))).collect()
     }
 
     /// A claim that waits for a root does not want it any more.
     pub(crate) fn forget_waiter(&mut self, who: ClaimKey) {
-        for state in self.roots.values_mut() {
-            if let State::Deleting { waiters } = state {
+        for root in &self.deleting {
+            if let Some(State::Deleting { waiters }) = self.roots.get_mut(root) {
                 waiters.retain(|waiter| *waiter != who);
             }
         }

@@ -51,6 +51,8 @@ pub(crate) enum Change {
 pub(crate) struct Runtimes {
     generation: Generation,
     runtimes: BTreeMap<RuntimeId, Runtime>,
+    /// The same by workspace; none is empty.
+    hosted: BTreeMap<WorkspaceId, BTreeSet<RuntimeId>>,
     claimable: BTreeMap<Provider, BTreeSet<RuntimeId>>,
     workspaces: BTreeMap<WorkspaceId, Workspace>,
     /// Runtimes of a workspace are being taken off line: one that came back meanwhile would go with them.
@@ -157,13 +159,11 @@ impl Runtimes {
                 for ws in lost {
                     self.drop_workspace(cx, &ws, &mut changes);
                 }
-                let hosting: BTreeSet<WorkspaceId> =
-                    self.runtimes.values().map(|runtime| runtime.workspace.clone()).collect();
                 for ws in list {
                     if !self.workspaces.contains_key(&ws) {
                         self.workspaces.insert(ws.clone(), Workspace::default());
                         self.register(cx, &ws);
-                    } else if !hosting.contains(&ws) {
+                    } else if !self.hosted.contains_key(&ws) {
                         // A registration that brought nothing, or whose runtimes are all gone, is not left at that.
                         self.register_coalesced(cx, &ws);
                     }
@@ -289,12 +289,8 @@ impl Runtimes {
         changes: &mut Vec<Change>,
     ) {
         let ids: BTreeSet<RuntimeId> = named.iter().map(|r| r.id.clone()).collect();
-        let lost: Vec<RuntimeId> = self
-            .runtimes
-            .iter()
-            .filter(|(id, runtime)| runtime.workspace == *workspace && !ids.contains(*id))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let hosted = self.hosted.get(workspace).into_iter().flatten();
+        let lost: Vec<RuntimeId> = hosted.filter(|id| !ids.contains(*id)).cloned().collect();
         for id in &lost {
             self.remove(cx, id, changes);
         }
@@ -318,6 +314,7 @@ impl Runtimes {
             let ready = recovering.is_none();
             let runtime = Runtime { workspace: workspace.clone(), provider: provider.clone(), recovering };
             self.runtimes.insert(id.clone(), runtime);
+            self.hosted.entry(workspace.clone()).or_default().insert(id.clone());
             if ready {
                 self.is_ready_now(cx, &id, provider, changes);
             }
@@ -396,12 +393,7 @@ impl Runtimes {
             cx.cancel(op);
         }
         cx.disarm(&TimerKey::Register(workspace.clone()));
-        let lost: Vec<RuntimeId> = self
-            .runtimes
-            .iter()
-            .filter(|(_, r)| r.workspace == *workspace)
-            .map(|(id, _)| id.clone())
-            .collect();
+        let lost: Vec<RuntimeId> = self.hosted.get(workspace).into_iter().flatten().cloned().collect();
         for id in lost {
             self.remove(cx, &id, changes);
         }
@@ -409,6 +401,12 @@ impl Runtimes {
 
     fn remove(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, changes: &mut Vec<Change>) {
         let Some(runtime) = self.runtimes.remove(id) else { return };
+        if let Some(ids) = self.hosted.get_mut(&runtime.workspace) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.hosted.remove(&runtime.workspace);
+            }
+        }
         if let Some(ids) = self.claimable.get_mut(&runtime.provider) {
             ids.remove(id);
             if ids.is_empty() {

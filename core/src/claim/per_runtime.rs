@@ -14,17 +14,17 @@ use crate::runtimes::Runtimes;
 use crate::time::Instant;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
     /// Until the timer fires or a wakeup comes.
     Sleeping,
-    /// In the queue for a slot.
-    Waiting,
+    /// In the queue for a slot, at this place.
+    Waiting(u64),
     /// Its provider has no room; the end of one of its tasks wakes it.
-    Crowded,
+    Crowded(Provider),
     /// Until the answer.
     Claiming(OpId),
 }
@@ -44,7 +44,12 @@ pub(crate) struct PerRuntimePollers {
     pollers: BTreeMap<RuntimeId, Poller>,
     /// Claims whose poller ended before their answer: a new poller of the runtime waits for it.
     left_open: BTreeMap<RuntimeId, OpId>,
-    queue: VecDeque<RuntimeId>,
+    /// Those that wait, by their place.
+    queue: BTreeMap<u64, RuntimeId>,
+    /// The next place.
+    place: u64,
+    /// Those that are crowded out, by the provider that has no room.
+    crowded: BTreeMap<Provider, BTreeSet<RuntimeId>>,
 }
 
 /// FNV-1a, 64 bits: spreads the first polls of a daemon's runtimes, the same way at each start.
@@ -83,10 +88,20 @@ impl PerRuntimePollers {
 
     /// Ends a poller; a claim on its way is answered all the same.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
-        if let Some(Poller { state: State::Claiming(op), .. }) = self.pollers.remove(runtime) {
-            self.left_open.insert(runtime.clone(), op);
+        match self.pollers.remove(runtime).map(|poller| poller.state) {
+            Some(State::Claiming(op)) => {
+                self.left_open.insert(runtime.clone(), op);
+            }
+            Some(State::Waiting(place)) => {
+                self.queue.remove(&place);
+            }
+            Some(State::Crowded(provider)) => {
+                if let Some(crowd) = self.crowded.get_mut(&provider) {
+                    crowd.remove(runtime);
+                }
+            }
+            Some(State::Sleeping) | None => {}
         }
-        self.queue.retain(|queued| queued != runtime);
         cx.disarm(&TimerKey::PollOne(runtime.clone()));
     }
 
@@ -98,6 +113,7 @@ impl PerRuntimePollers {
             }
         }
         self.queue.clear();
+        self.crowded.clear();
     }
 
     /// A claim ended, whoever sent it.
@@ -114,7 +130,7 @@ impl PerRuntimePollers {
             State::Sleeping if poller.not_before.is_some_and(|at| at > cx.now.mono) => poller.nudged = true,
             State::Sleeping => self.queue_up(cx, runtime),
             State::Claiming(_) => poller.nudged = true,
-            State::Waiting | State::Crowded => {}
+            State::Waiting(_) | State::Crowded(_) => {}
         }
     }
 
@@ -126,10 +142,11 @@ impl PerRuntimePollers {
 
     fn queue_up(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
         if let Some(poller) = self.pollers.get_mut(runtime) {
-            poller.state = State::Waiting;
+            self.place += 1;
+            poller.state = State::Waiting(self.place);
             poller.nudged = false;
             poller.not_before = None;
-            self.queue.push_back(runtime.clone());
+            self.queue.insert(self.place, runtime.clone());
             cx.disarm(&TimerKey::PollOne(runtime.clone()));
         }
     }
@@ -143,16 +160,10 @@ impl PerRuntimePollers {
 
     /// A task of this provider ended: those that found it full may try again.
     pub(crate) fn room(&mut self, cx: &mut Cx<'_>, provider: &Provider, runtimes: &Runtimes) {
-        let crowded: Vec<RuntimeId> = self
-            .pollers
-            .iter()
-            .filter(|(runtime, poller)| {
-                poller.state == State::Crowded && runtimes.provider(runtime) == Some(provider)
-            })
-            .map(|(runtime, _)| runtime.clone())
-            .collect();
-        for runtime in crowded {
-            self.queue_up(cx, &runtime);
+        for runtime in self.crowded.remove(provider).unwrap_or_default() {
+            if runtimes.provider(&runtime) == Some(provider) {
+                self.queue_up(cx, &runtime);
+            }
         }
     }
 
@@ -165,14 +176,15 @@ impl PerRuntimePollers {
         runtimes: &Runtimes,
     ) {
         while slots.available() > 0 && !gate.is_closed() {
-            let Some(runtime) = self.queue.pop_front() else { return };
+            let Some((_, runtime)) = self.queue.pop_first() else { return };
             let Some(poller) = self.pollers.get_mut(&runtime) else { continue };
             let Some(provider) = runtimes.provider(&runtime).cloned() else {
                 poller.state = State::Sleeping;
                 continue;
             };
             if slots.room(&provider) == Some(0) {
-                poller.state = State::Crowded;
+                poller.state = State::Crowded(provider.clone());
+                self.crowded.entry(provider).or_default().insert(runtime);
                 continue;
             }
             let (Some(pass), Some(slot)) = (gate.enter(), slots.try_acquire()) else { return };

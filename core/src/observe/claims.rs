@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Least part of a backoff that jitter leaves.
 const JITTER_LEAVES: (u32, u32) = (4, 5);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     /// `None` for a claim for many.
     runtime: Option<RuntimeId>,
@@ -35,7 +35,7 @@ struct Hold {
     hard: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ClaimBook {
     open: BTreeMap<OpId, Open>,
     /// By runtime; `None` is the poller for all.

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Beats that hints ask for are at least this far apart.
 const HINT_GAP: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Runtime {
     provider: Provider,
     claimable: bool,
@@ -27,7 +27,7 @@ struct Runtime {
     first: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Registration {
     open: Option<OpId>,
     sent: Instant,
@@ -43,7 +43,7 @@ enum LinkState {
     Up(Generation),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct FleetBook {
     runtimes: BTreeMap<RuntimeId, Runtime>,
     set: Generation,

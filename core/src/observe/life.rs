@@ -18,7 +18,7 @@ pub(super) enum Stage {
 }
 
 /// One claim, from its offer to the moment when it is forgotten.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) offer: Offer,
     pub(super) provider: Option<Provider>,
@@ -64,7 +64,7 @@ pub(super) struct Life {
 }
 
 /// Its terminal report.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     pub(super) kind: Option<ReportKind>,
     pub(super) open: Option<OpId>,

@@ -25,6 +25,7 @@ pub use catalog::catalog;
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;
+use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::event::{ApiReply, Event, WsEvent};
 use crate::time::{Instant, Now};
@@ -81,7 +82,7 @@ impl fmt::Display for Violation {
 }
 
 /// What was found.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Found {
     step: u64,
     list: Vec<Violation>,
@@ -109,7 +110,7 @@ struct At<'a> {
 }
 
 /// All rules.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rules {
     cfg: Config,
     found: Found,
@@ -147,6 +148,13 @@ impl Rules {
     /// What is broken so far, at most 64 times.
     pub fn violations(&self) -> &[Violation] {
         &self.found.list
+    }
+
+    /// A hash of everything that later judgements depend on: all bookkeeping, without the number of steps and what is broken already.
+    /// Equal histories give equal hashes; so may others.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, stop, spins, started } = self;
+        fingerprint(&(now, wakeup, ops, claims, (fleet, tasks, stop, spins, started)))
     }
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.

@@ -15,7 +15,7 @@ pub(super) enum What {
     Run(ClaimKey),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     what: What,
     cancelled: bool,
@@ -39,7 +39,7 @@ pub(super) struct Closed<'a> {
     pub(super) end: End<'a>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OpBook {
     open: BTreeMap<OpId, Open>,
     last: u64,

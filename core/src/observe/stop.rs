@@ -11,7 +11,7 @@ use std::time::Duration;
 /// After everything that a stop waits for in turn, it may take this much longer.
 const SLACK_MS: u64 = 1;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StopBook {
     since: Option<Instant>,
     forced: Option<Instant>,

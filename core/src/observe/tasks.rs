@@ -12,7 +12,7 @@ use crate::id::{OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
 use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TaskBook {
     lives: BTreeMap<ClaimKey, Life>,
     /// What this step's claim brought and nobody took yet.

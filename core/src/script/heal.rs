@@ -1,6 +1,7 @@
 //! The end of a script: everything works again, and then everything must come to rest.
 
 use super::reply::registered;
+use super::swarm::Size;
 use super::world::{Call, Link, World};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
@@ -34,7 +35,7 @@ impl World {
         (self.now, Event::Tick)
     }
 
-    fn well(&self, op: OpId, call: &Call) -> Event {
+    pub(super) fn well(&self, op: OpId, call: &Call) -> Event {
         match call {
             Call::Api(call) => Event::Api { op, r: self.well_api(call) },
             Call::Fs(FsCall::Prepare { root, .. }) => {
@@ -56,7 +57,12 @@ impl World {
                 list: ["ws-1", "ws-2"].into_iter().map(WorkspaceId::new).collect(),
                 legacy: false,
             },
-            ApiCall::Register { workspace } => ApiReply::Registered { runtimes: registered(workspace) },
+            ApiCall::Register { workspace } => {
+                let hosted = self.hosted.get(workspace).filter(|hosted| hosted.len() > 3).cloned();
+                ApiReply::Registered {
+                    runtimes: hosted.unwrap_or_else(|| registered(workspace, Size::USUAL)),
+                }
+            }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
             ApiCall::Claim(_) | ApiCall::ClaimOne(_) => ApiReply::Claimed { offers: Vec::new(), unusable: 0 },
             ApiCall::Status { claim } => match self.status(*claim) {

@@ -4,20 +4,27 @@
 //! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink()`].
 
 mod choose;
+mod exhaust;
 mod heal;
 mod label;
+mod menu;
 mod reply;
+mod roster;
 mod runner;
+mod scope;
 mod shrink;
 #[cfg(feature = "proptest")]
 mod strategy;
+mod swarm;
 mod world;
 
 pub use choose::{Bytes, Choose, Seeded};
+pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;
 pub use label::{effect_label, event_label};
 pub use runner::{Input, Runner, replay};
 pub use shrink::shrink;
 #[cfg(feature = "proptest")]
 pub use strategy::bytes;
+pub use swarm::Size;
 pub use world::World;

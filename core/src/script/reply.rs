@@ -1,6 +1,7 @@
 //! How the world answers, well or badly.
 
 use super::Choose;
+use super::swarm::Size;
 use super::world::World;
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
@@ -36,7 +37,7 @@ impl World {
                 }
             }
             ApiCall::Register { workspace } => {
-                let mut runtimes = registered(workspace);
+                let mut runtimes = registered(workspace, self.size);
                 if choose.one_in(6) {
                     runtimes.remove(choose.below(runtimes.len() as u32) as usize);
                 }
@@ -75,23 +76,22 @@ impl World {
     }
 
     fn claimed(&mut self, choose: &mut dyn Choose, call: &ApiCall, max: u32) -> ApiReply {
-        let scope = self.scope(call);
         let count = match choose.below(8) {
             0..3 => 0,
             3..6 => 1,
             6 => choose.below(max + 1),
             _ => max + choose.below(2),
         };
-        let offers = (0..count).map(|_| self.offer(choose, &scope)).collect();
+        let offers = (0..count).map(|_| self.offer(choose, call)).collect();
         ApiReply::Claimed { offers, unusable: u16::from(choose.one_in(20)) }
     }
 
-    fn offer(&mut self, choose: &mut dyn Choose, scope: &[RuntimeId]) -> Offer {
+    fn offer(&mut self, choose: &mut dyn Choose, call: &ApiCall) -> Offer {
         self.next_claim += 1;
         let known = choose.one_in(8) && !self.tasks.is_empty();
         let task = if known {
-            let nth = choose.below(self.tasks.len() as u32) as usize;
-            self.tasks.keys().nth(nth).cloned()
+            let nth = choose.below(self.known.len() as u32) as usize;
+            self.known.get(nth).cloned()
         } else {
             None
         };
@@ -99,11 +99,13 @@ impl World {
             self.next_task += 1;
             TaskId::new(format!("t-{}", self.next_task))
         });
-        let runtime = if scope.is_empty() || choose.one_in(15) {
-            self.some_runtime(choose)
+        let scope = self.scope(call);
+        let meant = if scope.len() == 0 || choose.one_in(15) {
+            None
         } else {
-            scope[choose.below(scope.len() as u32) as usize].clone()
+            scope.nth(choose.below(scope.len() as u32) as usize).cloned()
         };
+        let runtime = meant.unwrap_or_else(|| self.some_runtime(choose));
         let root = EnvRoot::new(format!("ws/{task}"));
         let prior = choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3))));
         let fault = choose.one_in(12).then_some(FailReason::InvalidTaskIdentity);
@@ -163,12 +165,15 @@ fn ended(choose: &mut dyn Choose, have: u32, end: RunEnd) -> RunEvent {
 }
 
 /// What a workspace holds.
-pub(super) fn registered(workspace: &WorkspaceId) -> Vec<Registered> {
+pub(super) fn registered(workspace: &WorkspaceId, size: Size) -> Vec<Registered> {
     let named = |id: &str, provider: &str| Registered {
         id: RuntimeId::new(format!("{workspace}-{id}")),
         provider: Provider::new(provider),
     };
-    vec![named("a", "claude"), named("b", "codex"), named("c", "claude")]
+    let few = [("a", "claude"), ("b", "codex"), ("c", "claude")].map(|(id, provider)| named(id, provider));
+    let more =
+        (3..size.fleet).map(|n| named(&format!("r{n}"), ["claude", "codex", "opencode"][n as usize % 3]));
+    few.into_iter().chain(more).collect()
 }
 
 fn error(choose: &mut dyn Choose, call: &ApiCall) -> ApiError {
@@ -183,16 +188,16 @@ fn error(choose: &mut dyn Choose, call: &ApiCall) -> ApiError {
         8 => ApiError::Undecodable,
         9 => refused(401, Refusal::Unauthorized),
         10 => refused(400, Refusal::Other),
-        _ => refused(
-            404,
-            match call {
-                ApiCall::Register { .. } => Refusal::WorkspaceGone,
-                ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => {
-                    Refusal::RuntimeGone
-                }
-                ApiCall::Claim(_) | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
-                _ => Refusal::TaskGone,
-            },
-        ),
+        _ => refused(404, refusal(call)),
+    }
+}
+
+/// What a server that has not what a request is about says.
+pub(super) const fn refusal(call: &ApiCall) -> Refusal {
+    match call {
+        ApiCall::Register { .. } => Refusal::WorkspaceGone,
+        ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => Refusal::RuntimeGone,
+        ApiCall::Claim(_) | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
+        _ => Refusal::TaskGone,
     }
 }

@@ -3,7 +3,7 @@
 use super::World;
 use super::choose::Choose;
 use crate::config::{Config, ConfigError};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, RestoreError};
 use crate::effect::{Effect, Effects};
 use crate::event::Event;
 use crate::observe::{Rules, Step, Violation};
@@ -47,6 +47,15 @@ impl Runner {
         world.observe(now, None, effects.as_slice());
         rules.observe(&step(now, None, effects.as_slice(), &daemon));
         Ok(Self { daemon, world, rules, script: Vec::new(), effects })
+    }
+
+    pub(super) fn from_parts(
+        daemon: &str,
+        world: World,
+        rules: Rules,
+        script: Vec<Input>,
+    ) -> Result<Self, RestoreError> {
+        Ok(Self { daemon: Daemon::restore(daemon)?, world, rules, script, effects: Effects::new() })
     }
 
     /// The effects of the last step.

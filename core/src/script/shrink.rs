@@ -47,6 +47,23 @@ pub fn shrink(
                 at = end;
             }
         }
+        if chunk == 1 && !smaller {
+            // Lines that only make sense together, such as a claim and its answer far below.
+            let found =
+                (0..kept.len()).flat_map(|a| (a + 1..kept.len()).map(move |b| (a, b))).find_map(|(a, b)| {
+                    tries += 1;
+                    if tries > MOST_TRIES {
+                        return None;
+                    }
+                    let rest = kept.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
+                    let candidate: Vec<usize> = rest.map(|(_, line)| *line).collect();
+                    let rebuilt = addresses.rebuild(cfg, seed, script, &candidate);
+                    fails(&rebuilt).then_some((candidate, rebuilt))
+                });
+            if let Some(found) = found {
+                (kept, best, smaller) = (found.0, found.1, true);
+            }
+        }
         if tries >= MOST_TRIES || (chunk == 1 && !smaller) {
             return best;
         }

@@ -2,10 +2,13 @@
 //! runtimes and tasks the server has, and which control connection there is.
 
 use super::Choose;
+use super::roster::Roster;
+use super::swarm::{Mix, Size};
 use crate::config::{ClaimMode, Config};
-use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, RunEvent, TaskStatus, WsEvent};
-use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId};
+use crate::digest::fingerprint;
+use crate::effect::{ApiCall, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
+use crate::event::{ApiReply, ClaimKey, Event, Registered, RunEvent, TaskStatus, WsEvent};
+use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,34 +43,38 @@ pub(super) struct RunModel {
     pub(super) result: bool,
 }
 
-/// A runtime in the daemon's set.
-#[derive(Clone, Debug)]
-pub(super) struct RuntimeModel {
-    pub(super) provider: Provider,
-    pub(super) claimable: bool,
-}
-
 /// The world: a server, a disk, processes and an adapter between them and the daemon.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct World {
     /// The adapter's clocks.
     pub(super) now: Now,
     pub(super) open: BTreeMap<OpId, Call>,
     pub(super) cancelled: BTreeSet<OpId>,
     pub(super) runs: BTreeMap<OpId, RunModel>,
-    pub(super) runtimes: BTreeMap<RuntimeId, RuntimeModel>,
+    /// The daemon's set.
+    pub(super) runtimes: Roster<RuntimeId>,
+    providers: BTreeMap<RuntimeId, Provider>,
+    /// Those that may be asked for.
+    pub(super) claimable: BTreeMap<Provider, Roster<RuntimeId>>,
+    /// What each workspace was said to hold, at the most.
+    pub(super) hosted: BTreeMap<WorkspaceId, Vec<Registered>>,
     /// What the server has for each task; none if it forgot it.
     pub(super) tasks: BTreeMap<TaskId, TaskStatus>,
+    pub(super) known: Roster<TaskId>,
     pub(super) claims: BTreeMap<ClaimKey, TaskId>,
     pub(super) conn: ConnGen,
     pub(super) link: Link,
     pub(super) exited: bool,
-    last: VecDeque<Event>,
+    pub(super) last: VecDeque<Event>,
     pub(super) next_claim: u64,
     pub(super) next_task: u64,
-    stops: u8,
+    pub(super) stops: u8,
     /// Percentage of answers that are failures.
     pub(super) faults: u32,
+    /// What it can be.
+    pub(super) levels: [u32; 4],
+    pub(super) mix: Mix,
+    pub(super) size: Size,
 }
 
 impl Default for World {
@@ -77,8 +84,12 @@ impl Default for World {
             open: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             runs: BTreeMap::new(),
-            runtimes: BTreeMap::new(),
+            runtimes: Roster::default(),
+            providers: BTreeMap::new(),
+            claimable: BTreeMap::new(),
+            hosted: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            known: Roster::default(),
             claims: BTreeMap::new(),
             conn: ConnGen(0),
             link: Link::Off,
@@ -88,6 +99,9 @@ impl Default for World {
             next_task: 0,
             stops: 0,
             faults: 10,
+            levels: [0, 5, 20, 60],
+            mix: Mix::default(),
+            size: Size::USUAL,
         }
     }
 }
@@ -170,9 +184,16 @@ impl World {
         match (call, reply) {
             (ApiCall::Claim(_) | ApiCall::ClaimOne(_), ApiReply::Claimed { offers, .. }) => {
                 for offer in offers {
+                    self.known.insert(&offer.task);
                     self.claims.insert(offer.claim, offer.task.clone());
                     self.tasks.entry(offer.task.clone()).or_insert(TaskStatus::Dispatched);
                     self.next_claim = self.next_claim.max(offer.claim.0);
+                }
+            }
+            (ApiCall::Register { workspace }, ApiReply::Registered { runtimes }) => {
+                let hosted = self.hosted.entry(workspace.clone()).or_default();
+                if hosted.len() < runtimes.len() {
+                    hosted.clone_from(runtimes);
                 }
             }
             (ApiCall::Start(call), _) => self.is_now(call.claim(), TaskStatus::Running),
@@ -210,20 +231,7 @@ impl World {
                 WsCmd::Close => self.link = Link::Off,
                 WsCmd::Beat { .. } => {}
             },
-            Effect::Runtime { runtime, change, .. } => match change {
-                RuntimeChange::Added { provider, .. } => {
-                    let model = RuntimeModel { provider: provider.clone(), claimable: false };
-                    self.runtimes.insert(runtime.clone(), model);
-                }
-                RuntimeChange::Claimable => {
-                    if let Some(model) = self.runtimes.get_mut(runtime) {
-                        model.claimable = true;
-                    }
-                }
-                RuntimeChange::Removed => {
-                    self.runtimes.remove(runtime);
-                }
-            },
+            Effect::Runtime { runtime, change, .. } => self.changed(runtime, change),
             Effect::Exit { .. } => self.exited = true,
             Effect::Progress { .. }
             | Effect::Forget { .. }
@@ -234,24 +242,39 @@ impl World {
         }
     }
 
-    /// The runtimes that a claim is for.
-    pub(super) fn scope(&self, call: &ApiCall) -> Vec<RuntimeId> {
-        let claimable = self.runtimes.iter().filter(|(_, model)| model.claimable);
-        match call {
-            ApiCall::ClaimOne(one) => vec![one.runtime().clone()],
-            ApiCall::Claim(claim) => match claim.scope() {
-                ClaimScope::All => claimable.map(|(id, _)| id.clone()).collect(),
-                ClaimScope::Only { provider } => {
-                    claimable.filter(|(_, m)| m.provider == *provider).map(|(id, _)| id.clone()).collect()
+    fn changed(&mut self, runtime: &RuntimeId, change: &RuntimeChange) {
+        match change {
+            RuntimeChange::Added { provider, .. } => {
+                self.runtimes.insert(runtime);
+                self.providers.insert(runtime.clone(), provider.clone());
+            }
+            RuntimeChange::Claimable => {
+                if let Some(provider) = self.providers.get(runtime) {
+                    self.claimable.entry(provider.clone()).or_default().insert(runtime);
                 }
-                ClaimScope::AllBut { providers } => claimable
-                    .filter(|(_, m)| !providers.contains(&m.provider))
-                    .map(|(id, _)| id.clone())
-                    .collect(),
-                ClaimScope::Named { runtimes } => runtimes.clone(),
-            },
-            _ => Vec::new(),
+            }
+            RuntimeChange::Removed => {
+                self.runtimes.remove(runtime);
+                if let Some(provider) = self.providers.remove(runtime)
+                    && let Some(claimable) = self.claimable.get_mut(&provider)
+                {
+                    claimable.remove(runtime);
+                }
+            }
         }
+    }
+
+    /// A hash of all of it, but of the answers that could come twice only the last, and that only if `twice`.
+    pub(super) fn fingerprint(&self, twice: bool) -> u64 {
+        let Self { now, open, cancelled, runs, runtimes, providers, claimable, hosted, tasks, .. } = self;
+        let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
+        let Self { faults, levels, mix, size, .. } = self;
+        let last = last.back().filter(|_| twice);
+        fingerprint(&(
+            (now, open, cancelled, runs, runtimes, providers, claimable, hosted, tasks),
+            (known, claims, conn, link, exited, last, next_claim, next_task, stops),
+            (faults, levels, mix, size),
+        ))
     }
 
     /// What happens next: mostly something plausible, sometimes nonsense. `None` once nothing is left to decide with.
@@ -261,9 +284,9 @@ impl World {
             return None;
         }
         if choose.one_in(40) {
-            self.faults = [0, 5, 20, 60][choose.below(4) as usize];
+            self.faults = self.levels[choose.below(4) as usize];
         }
-        let event = match choose.below(100) {
+        let event = match self.mix.draw(choose) {
             55..73 => None,
             73..83 => Some(self.link_event(choose)),
             83..87 => {
@@ -310,9 +333,8 @@ impl World {
 
     /// Something about what is on its way: an answer, or a sign of life of a run.
     fn answer(&mut self, choose: &mut dyn Choose) -> Option<Event> {
-        let count = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
-        let nth = if choose.one_in(2) { 0 } else { choose.below(count) };
-        let (op, call) = self.open.iter().nth(nth as usize).map(|(op, call)| (*op, call.clone()))?;
+        let op = if choose.one_in(2) { self.open.keys().next().copied() } else { self.some_open(choose) }?;
+        let call = self.open.get(&op).cloned()?;
         self.advance([0, 0, 1, 7, 90, 400][choose.below(6) as usize]);
         Some(match call {
             Call::Api(call) => Event::Api { op, r: self.api_reply(choose, op, &call) },
@@ -344,11 +366,18 @@ impl World {
     }
 
     pub(super) fn some_runtime(&self, choose: &mut dyn Choose) -> RuntimeId {
-        if self.runtimes.is_empty() || choose.one_in(20) {
+        if self.runtimes.len() == 0 || choose.one_in(20) {
             return RuntimeId::new("r-unknown");
         }
         let nth = choose.below(self.runtimes.len() as u32) as usize;
-        self.runtimes.keys().nth(nth).cloned().unwrap_or_else(|| RuntimeId::new("r-unknown"))
+        self.runtimes.get(nth).cloned().unwrap_or_else(|| RuntimeId::new("r-unknown"))
+    }
+
+    /// Something on its way: the first from a number on that is as likely as any.
+    fn some_open(&self, choose: &mut dyn Choose) -> Option<OpId> {
+        let (first, last) = (self.open.keys().next()?.0, self.open.keys().next_back()?.0);
+        let from = first + u64::from(choose.below((last - first + 1) as u32));
+        self.open.range(OpId(from)..).next().map(|(op, _)| *op)
     }
 
     /// Something that cannot be: an answer to nothing, or of another kind.
@@ -356,8 +385,7 @@ impl World {
         let op = if choose.one_in(2) {
             OpId(u64::from(choose.below(1000)) + 1_000_000)
         } else {
-            let nth = choose.below(self.open.len() as u32) as usize;
-            self.open.keys().nth(nth).copied().unwrap_or(OpId(0))
+            self.some_open(choose).unwrap_or(OpId(0))
         };
         match self.open.get(&op) {
             Some(Call::Api(_)) => Event::Fs { op, r: Ok(crate::event::FsReply::Done) },
