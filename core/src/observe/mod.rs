@@ -10,6 +10,7 @@ mod fleet;
 mod life;
 mod ops;
 mod report;
+mod silence;
 mod stop;
 mod tasks;
 
@@ -17,10 +18,11 @@ use crate::config::{Config, Timing};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::event::{ApiReply, Event, WsEvent};
-use crate::time::{Instant, Now};
+use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
 use ops::{End, OpBook};
+use silence::SilenceBook;
 use std::fmt;
 use std::time::Duration;
 use stop::StopBook;
@@ -88,6 +90,7 @@ impl Found {
 #[derive(Clone, Copy, Debug)]
 struct At<'a> {
     now: Instant,
+    awake: Awake,
     timing: &'a Timing,
     /// Whether a stop was asked for, in this step or before.
     stopping: bool,
@@ -102,12 +105,13 @@ struct At<'a> {
 pub struct Rules {
     cfg: Config,
     found: Found,
-    now: Instant,
+    now: Now,
     wakeup: Option<Instant>,
     ops: OpBook,
     claims: ClaimBook,
     fleet: FleetBook,
     tasks: TaskBook,
+    silence: SilenceBook,
     stop: StopBook,
     spins: usize,
     started: bool,
@@ -119,12 +123,13 @@ impl Rules {
         Self {
             cfg: cfg.clone(),
             found: Found::default(),
-            now: Instant::ZERO,
+            now: Now::default(),
             wakeup: None,
             ops: OpBook::default(),
             claims: ClaimBook::default(),
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
+            silence: SilenceBook::default(),
             stop: StopBook::default(),
             spins: 0,
             started: false,
@@ -147,13 +152,14 @@ impl Rules {
             });
             return;
         }
-        self.now = self.now.max(step.now.mono);
-        let was_due = self.wakeup.is_some_and(|at| at <= self.now);
-        let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
-        self.stop.event(step.event, self.now, late);
-        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
-        let due = step.wakeup.is_some_and(|at| at <= *now);
-        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
+        self.now.advance(step.now);
+        let (now, awake) = (self.now.mono, self.now.awake());
+        let was_due = self.wakeup.is_some_and(|at| at <= now);
+        let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
+        self.stop.event(step.event, now, late);
+        let Self { cfg, found, ops, claims, fleet, tasks, silence, stop, .. } = self;
+        let due = step.wakeup.is_some_and(|at| at <= now);
+        let at = At { now, awake, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
         let closed = step.event.and_then(|event| ops.event(event));
         let stray = match step.event {
@@ -170,10 +176,14 @@ impl Rules {
             tasks.closed(&at, closed, found);
             claims.closed(&at, closed);
             fleet.closed(&at, closed);
+            silence.closed(closed);
             stop.closed(closed);
         }
         match step.event {
-            Some(Event::Run { op, run }) if closed.is_none() => tasks.progress(*op, run),
+            Some(Event::Run { op, run }) if closed.is_none() => {
+                tasks.progress(*op, run);
+                silence.event(&at, *op, run);
+            }
             Some(Event::Ws { conn, ws }) if !stray => {
                 claims.ws(ws);
                 fleet.ws(&at, *conn, ws);
@@ -188,10 +198,12 @@ impl Rules {
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             tasks.effect(&at, effect, fleet, found);
+            silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
         }
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
+            silence.settle(&at, found);
             fleet.settle(&at, found);
             stop.settle(&at, found);
             slots(step.view, claims, found);
@@ -213,7 +225,11 @@ impl Rules {
         self.spins = if due && matches!(step.event, Some(Event::Tick)) { self.spins + 1 } else { 0 };
         let most = MOST_SPINS + step.view.timers() / TIMERS_PER_STEP;
         self.found.require(self.spins <= most, "I24", || {
-            format!("{} ticks in a row at {} ms, and still something is due", most + 1, self.now.as_millis())
+            format!(
+                "{} ticks in a row at {} ms, and still something is due",
+                most + 1,
+                self.now.mono.as_millis()
+            )
         });
     }
 
