@@ -120,7 +120,7 @@ impl SilenceBook {
             if let Some(window) = run.window(at.timing)
                 && silent >= window
             {
-                if silent - window > LATE {
+                if silent > window.saturating_add(LATE) {
                     run.excused.get_or_insert(at.now.after(HEAR_OUT.min(window)));
                 }
                 found.require(run.excused.is_some_and(|until| at.now < until), "INV-111", || {

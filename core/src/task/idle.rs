@@ -91,9 +91,10 @@ impl Task {
         let Some(pulse) = self.live() else { return };
         let Some(window) = cx.timing().silence(provider.as_ref(), pulse.in_tool) else { return };
         let silent = cx.now.awake().since(pulse.last);
-        if silent < window {
-            cx.arm(TimerKey::Idle(claim), window - silent);
-        } else if silent - window > LATE && !std::mem::replace(&mut pulse.heard_out, true) {
+        let rest = window.saturating_sub(silent);
+        if !rest.is_zero() {
+            cx.arm(TimerKey::Idle(claim), rest);
+        } else if silent > window.saturating_add(LATE) && !std::mem::replace(&mut pulse.heard_out, true) {
             cx.arm(TimerKey::Idle(claim), HEAR_OUT.min(window));
         } else {
             self.end(cx, EndReason::Idle);
@@ -104,11 +105,11 @@ impl Task {
     pub(super) fn run_limit_due(&mut self, cx: &mut Cx<'_>) {
         let claim = self.claim;
         let Some(pulse) = self.live() else { return };
-        let (limit, ran) = (cx.timing().run_limit, cx.now.awake().since(pulse.begun));
-        if ran < limit {
-            cx.arm(TimerKey::RunLimit(claim), limit - ran);
-        } else {
+        let rest = cx.timing().run_limit.saturating_sub(cx.now.awake().since(pulse.begun));
+        if rest.is_zero() {
             self.end(cx, EndReason::TooLong);
+        } else {
+            cx.arm(TimerKey::RunLimit(claim), rest);
         }
     }
 }

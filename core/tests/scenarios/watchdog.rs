@@ -16,6 +16,11 @@ const fn hours(n: u64) -> Duration {
     mins(60 * n)
 }
 
+/// A millisecond less.
+const fn almost(time: Duration) -> Duration {
+    time.saturating_sub(ms(1))
+}
+
 fn config(tune: impl FnOnce(&mut Timing)) -> Config {
     let mut config = with(4, Batch);
     tune(&mut config.timers);
@@ -51,7 +56,7 @@ fn inv_111_a_silent_run_is_ended_after_its_window_and_fails_with_its_reason() {
     let op = d.op("run 1").0;
     d.says("run 1", 0);
     let from = d.now();
-    d.live(mins(30) - ms(1));
+    d.live(almost(mins(30)));
     d.goes_on();
     d.live(ms(1));
     assert_eq!(d.when("is ending 1 idle").since(from), mins(30), "to the millisecond");
@@ -90,7 +95,7 @@ fn inv_111_with_a_tool_at_work_only_the_tool_window_counts() {
     d.live(mins(20));
     d.in_tools(1);
     let from = d.now();
-    d.live(hours(2) - ms(1));
+    d.live(almost(hours(2)));
     d.goes_on();
     d.live(ms(1));
     assert_eq!(d.when("is ending 1 idle").since(from), hours(2));
@@ -129,7 +134,7 @@ fn inv_111_a_window_of_a_provider_can_only_be_shorter() {
     };
     for (own, window) in [(mins(10), mins(10)), (mins(60), mins(30)), (Duration::ZERO, mins(30))] {
         let mut d = running_with(opencode(own), "opencode");
-        d.live(window - ms(1));
+        d.live(almost(window));
         d.goes_on();
         d.live(ms(1));
         d.assert_saw("is ending 1 idle");
@@ -166,7 +171,7 @@ fn incident_w13_a_machine_that_slept_loses_no_run() {
     d.says("run 1", 0);
     d.live(mins(20));
     d.sleep(hours(8));
-    d.live(mins(10) - ms(1));
+    d.live(almost(mins(10)));
     d.goes_on();
     d.live(ms(1));
     d.assert_saw("is ending 1 idle");
@@ -180,7 +185,7 @@ fn sleep_counts_for_no_limit() {
         d.says("run 1", 0);
         d.sleep(hours(8));
     }
-    d.live(mins(10) - ms(1));
+    d.live(almost(mins(10)));
     d.goes_on();
     d.live(ms(1));
     d.assert_saw("is ending 1 toolong");
@@ -203,11 +208,11 @@ fn a_run_at_its_limit_fails_with_timeout_however_much_it_says() {
 #[test]
 fn a_message_that_comes_with_the_deadline_wins() {
     let mut d = running();
-    d.live(mins(30) - ms(1));
+    d.live(almost(mins(30)));
     d.skip(ms(1));
     d.says("run 1", 0);
     d.goes_on();
-    d.live(mins(30) - ms(1));
+    d.live(almost(mins(30)));
     d.goes_on();
 }
 
@@ -222,14 +227,14 @@ fn an_agent_is_heard_out_after_the_daemon_itself_stood_still() {
         d
     };
     let mut d = stood_still();
-    d.live(secs(5) - ms(1));
+    d.live(almost(secs(5)));
     d.goes_on();
     d.live(ms(1));
     d.assert_saw("is ending 1 idle");
     let mut d = stood_still();
     d.live(secs(4));
     d.says("run 1", 0);
-    d.live(mins(30) - ms(1));
+    d.live(almost(mins(30)));
     d.goes_on();
 }
 
