@@ -100,12 +100,12 @@ pub struct Timing {
     pub drain: Duration,
     /// Deadline of the session's pin. 5 s.
     pub pin: Duration,
-    /// Longest time of a run without the machine's sleep; zero for no limit. Zero.
+    /// Longest time of a run without the machine's sleep, from its launch; zero for no limit. Zero.
     pub run_limit: Duration,
     /// A run that says nothing for this long, while no tool of it is at work and without the machine's sleep, is ended; zero turns both
     /// watchdogs off. 30 min.
     pub idle: Duration,
-    /// Shorter silences for single providers; a longer one than `idle` has no effect. opencode: 10 min.
+    /// Shorter silences for single providers; a longer one than `idle`, or zero, has no effect. opencode: 10 min.
     pub idle_of: BTreeMap<Provider, Duration>,
     /// The same while a tool is at work; zero for no limit. 2 h.
     pub tool_idle: Duration,
@@ -131,6 +131,19 @@ pub struct Timing {
     pub gc: Duration,
     /// After a second signal, everything that is left gets this long. 1 s.
     pub stop_forced: Duration,
+}
+
+impl Timing {
+    /// How long a run of this provider may say nothing; `None` for as long as it likes.
+    pub fn silence(&self, provider: Option<&Provider>, in_tool: bool) -> Option<Duration> {
+        let window = if in_tool && !self.idle.is_zero() {
+            self.tool_idle
+        } else {
+            let own = provider.and_then(|provider| self.idle_of.get(provider)).filter(|own| !own.is_zero());
+            own.map_or(self.idle, |own| self.idle.min(*own))
+        };
+        (!window.is_zero()).then_some(window)
+    }
 }
 
 impl Default for Timing {

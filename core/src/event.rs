@@ -326,7 +326,8 @@ pub enum FsReply {
 pub enum RunEvent {
     /// The agent's process exists.
     Launched,
-    /// The agent said something; one event for each read.
+    /// The agent said something, thought something, or called a tool or got its result: one event for each read with any of it in it. Pings
+    /// are none, so this is a sign that the agent gets on.
     Progress {
         /// Highest sequence number of a message that waits to be sent or was sent.
         have: u32,

@@ -43,6 +43,19 @@ impl Instant {
 #[serde(transparent)]
 pub struct UnixMillis(pub i64);
 
+/// Milliseconds that the machine was awake since the start of the daemon: what an agent could use. It stands still while the machine
+/// sleeps, so it is no [`Instant`], and no deadline can be set by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Awake(u64);
+
+impl Awake {
+    /// The time awake from `earlier` to here; zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
 /// Both clocks, read at the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Now {
@@ -70,5 +83,49 @@ impl Now {
     #[must_use]
     pub const fn with_slept(self, ms: u64) -> Self {
         Self { slept: ms, ..self }
+    }
+
+    /// How long the machine was awake by now.
+    pub const fn awake(self) -> Awake {
+        Awake(self.mono.as_millis().saturating_sub(self.slept))
+    }
+
+    /// Goes on to a later reading, and says whether its `mono` went back, which is not followed. `slept` never goes back either, and
+    /// grows by no more than the time that passed: so the time awake stands still at worst, whatever a clock says.
+    pub fn advance(&mut self, reading: Self) -> bool {
+        let back = reading.mono < self.mono;
+        let passed = reading.mono.as_millis().saturating_sub(self.mono.as_millis());
+        self.mono = self.mono.max(reading.mono);
+        self.wall = reading.wall;
+        self.slept = reading.slept.clamp(self.slept, self.slept.saturating_add(passed));
+        back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(mono: u64, slept: u64) -> Now {
+        Now::new(Instant::from_millis(mono), UnixMillis(0)).with_slept(slept)
+    }
+
+    #[test]
+    fn the_time_awake_never_goes_back_and_never_runs_ahead() {
+        let mut now = at(0, 0);
+        let mut reads = |mono, slept| {
+            let back = now.advance(at(mono, slept));
+            (now.mono.as_millis(), now.awake().0, back)
+        };
+        assert_eq!(reads(1_000, 0), (1_000, 1_000, false));
+        assert_eq!(reads(9_000, 8_000), (9_000, 1_000, false), "it slept");
+        assert_eq!(reads(9_500, 0), (9_500, 1_500, false), "sleep is not taken back");
+        assert_eq!(
+            reads(9_600, u64::MAX),
+            (9_600, 1_500, false),
+            "it cannot have slept longer than time passed"
+        );
+        assert_eq!(reads(9_700, 8_100), (9_700, 1_600, false), "and a clock that recovers counts again");
+        assert_eq!(reads(5_000, 9_000), (9_700, 1_600, true));
     }
 }

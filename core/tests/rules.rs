@@ -1,11 +1,12 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, Fact};
+use longshore_core::effect::{ApiCall, Effect, EndReason, Fact};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, Event, RunEnd, RunEvent, RunOutcome, TaskStatus};
 use longshore_core::id::{EnvRoot, Generation, OpId};
 use longshore_core::observe::{Rules, Step};
+use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, Seeded, World, effect_label, shrink};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +70,15 @@ fn instead(event: &mut Event, effects: &[Effect], prefix: &str, other: Event) ->
     comes
 }
 
+/// States another reason for an end.
+fn ending(effects: &mut [Effect], other: EndReason) -> bool {
+    let why = effects.iter_mut().find_map(|e| match e {
+        Effect::Fact { fact: Fact::Ending { why, .. } } if *why != other => Some(why),
+        _ => None,
+    });
+    why.map(|why| *why = other).is_some()
+}
+
 const TAMPERS: &[(&str, Tamper)] = &[
     ("I1", |_, fx| hide(fx, "claim all")),
     ("I3", |_, fx| twice(fx, "claim ")),
@@ -110,6 +120,26 @@ const TAMPERS: &[(&str, Tamper)] = &[
         });
         set.map(|set| *set = Generation(9_999)).is_some()
     }),
+    ("INV-111", |_, fx| hide(fx, "is ending 1 idle") || hide(fx, "is ending 2 idle")),
+    ("INV-111", |event, _| match event {
+        Event::Run { run: RunEvent::Progress { tools, .. }, .. } if *tools > 0 => {
+            *tools = 0;
+            true
+        }
+        _ => false,
+    }),
+    ("INV-112", |_, fx| ending(fx, EndReason::TooLong)),
+    ("INV-112", |_, fx| hide(fx, "is ending") && fx.iter().any(|e| effect_label(e).starts_with("end #"))),
+    ("RUN-LIMIT", |_, fx| hide(fx, "is ending 1 toolong")),
+    ("FORCED", |_, fx| {
+        let fail = fx.iter_mut().find_map(|e| match e {
+            Effect::Api { call: ApiCall::Fail { reason: reason @ FailReason::IdleWatchdog, .. }, .. } => {
+                Some(reason)
+            }
+            _ => None,
+        });
+        fail.map(|reason| *reason = FailReason::Unknown).is_some()
+    }),
     ("INV-73", |_, fx| twice(fx, "start")),
     ("INV-77", |_, fx| hide(fx, "unwind")),
     ("INV-94", |event, _| {
@@ -132,7 +162,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
         if let Event::Run { run: RunEvent::Ended { outcome }, .. } = event
             && outcome.end == RunEnd::Completed
         {
-            outcome.end = RunEnd::Failed { reason: longshore_core::reason::FailReason::Unknown };
+            outcome.end = RunEnd::Failed { reason: FailReason::Unknown };
             return true;
         }
         false
@@ -273,6 +303,10 @@ const CORNERS: &[&str] = &[
     "is ending server",
     "is ending stop",
     "is ending preparetimeout",
+    "is ending idle",
+    "is ending toolong",
+    "fail idle_watchdog",
+    "fail timeout",
     "is gone",
     "close-input",
     "end",

@@ -1,6 +1,7 @@
 //! The clocks of the machine, read together as the core wants them.
 //!
-//! Linux counts suspend on `CLOCK_BOOTTIME`; the timers of tokio do not, so after a wake-up this clock is asked first.
+//! Linux counts suspend on `CLOCK_BOOTTIME`; the timers of tokio do not, so after a wake-up this clock is asked first. What that clock is
+//! ahead of `CLOCK_MONOTONIC`, which stands still meanwhile, is how long the machine slept.
 
 use longshore_core::time::{Instant, Now, UnixMillis};
 use rustix::time::{ClockId, clock_gettime};
@@ -13,34 +14,64 @@ const SUSPEND_AWARE: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const SUSPEND_AWARE: ClockId = ClockId::Monotonic;
 
-/// Milliseconds since this clock was started, suspend included, and the wall clock.
+/// Milliseconds since this clock was started, suspend included, how many of them the machine slept, and the wall clock.
 #[derive(Debug)]
 pub struct Clock {
-    origin_ms: u64,
+    origin: Reading,
     last_ms: AtomicU64,
+    last_slept_ms: AtomicU64,
+}
+
+/// Both clocks of the machine, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    with_sleep: u64,
+    awake: u64,
+}
+
+impl Reading {
+    /// The clock that counts sleep is read first: a delay between the two makes the sleep shorter, not longer.
+    fn take() -> Self {
+        let with_sleep = nanos(SUSPEND_AWARE);
+        Self { with_sleep, awake: nanos(ClockId::Monotonic) }
+    }
+
+    /// How far the clock that counts sleep is ahead.
+    const fn ahead(self) -> u64 {
+        self.with_sleep.saturating_sub(self.awake)
+    }
 }
 
 impl Clock {
     /// Starts the clock: this moment is [`Instant::ZERO`].
     pub fn start() -> Self {
-        Self { origin_ms: machine_ms(), last_ms: AtomicU64::new(0) }
+        Self { origin: Reading::take(), last_ms: AtomicU64::new(0), last_slept_ms: AtomicU64::new(0) }
     }
 
-    /// Both clocks at once. The first never goes back, whichever threads ask; the wall clock is taken as it is.
+    /// All clocks at once. Only the wall clock ever goes back, whichever threads ask. Where the machine has no clock that counts sleep, it
+    /// never slept.
     pub fn now(&self) -> Now {
-        Now::new(self.at(machine_ms()), wall())
+        let (mono, slept) = self.at(Reading::take());
+        Now::new(mono, wall()).with_slept(slept)
     }
 
-    fn at(&self, machine_ms: u64) -> Instant {
-        let ms = machine_ms.saturating_sub(self.origin_ms);
-        Instant::from_millis(ms.max(self.last_ms.fetch_max(ms, Ordering::Relaxed)))
+    fn at(&self, reading: Reading) -> (Instant, u64) {
+        let later = |ns: u64, last: &AtomicU64| {
+            let ms = ns / NANOS_PER_MS;
+            ms.max(last.fetch_max(ms, Ordering::Relaxed))
+        };
+        let mono = later(reading.with_sleep.saturating_sub(self.origin.with_sleep), &self.last_ms);
+        let slept = later(reading.ahead().saturating_sub(self.origin.ahead()), &self.last_slept_ms);
+        (Instant::from_millis(mono), slept)
     }
 }
 
-fn machine_ms() -> u64 {
-    let t = clock_gettime(SUSPEND_AWARE);
+const NANOS_PER_MS: u64 = 1_000_000;
+
+fn nanos(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
     let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1000).saturating_add(u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000)
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(t.tv_nsec).unwrap_or(0))
 }
 
 fn wall() -> UnixMillis {
@@ -55,22 +86,43 @@ fn wall() -> UnixMillis {
 mod tests {
     use super::*;
 
+    impl Clock {
+        /// A reading so many milliseconds after the start, of which the machine slept some.
+        fn after(&self, ms: u64, slept: u64) -> (u64, u64) {
+            let awake = self.origin.awake + (ms - slept) * NANOS_PER_MS;
+            let with_sleep = self.origin.with_sleep + ms * NANOS_PER_MS;
+            let (mono, slept) = self.at(Reading { with_sleep, awake });
+            (mono.as_millis(), slept)
+        }
+    }
+
     #[test]
     fn a_clock_starts_near_zero_and_follows_the_machine() {
         let clock = Clock::start();
-        assert!(clock.now().mono.as_millis() < 60_000);
-        assert!(clock.now().wall.0 > 1_700_000_000_000, "the wall clock is milliseconds since 1970");
-        let later = clock.at(clock.origin_ms + 90_000);
-        assert_eq!(later, Instant::from_millis(90_000));
+        let now = clock.now();
+        assert!(now.mono.as_millis() < 60_000 && now.slept < 60_000);
+        assert!(now.wall.0 > 1_700_000_000_000, "the wall clock is milliseconds since 1970");
+        assert_eq!(clock.after(90_000, 0).0, 90_000);
+    }
+
+    #[test]
+    fn sleep_is_what_the_one_clock_is_ahead_of_the_other() {
+        let clock = Clock::start();
+        assert_eq!(clock.after(90_000, 0), (90_000, 0));
+        assert_eq!(clock.after(8 * 3_600_000, 7 * 3_600_000), (8 * 3_600_000, 7 * 3_600_000));
+        assert_eq!(
+            clock.after(9 * 3_600_000, 7 * 3_600_000 - 5),
+            (9 * 3_600_000, 7 * 3_600_000),
+            "never less"
+        );
     }
 
     #[test]
     fn a_clock_never_goes_back() {
         let clock = Clock::start();
-        let forward = clock.at(clock.origin_ms + 5_000);
-        assert_eq!(clock.at(clock.origin_ms + 4_000), forward);
-        assert_eq!(clock.at(clock.origin_ms.saturating_sub(1_000)), forward);
-        assert_eq!(clock.now().mono, forward);
-        assert!(clock.at(clock.origin_ms + 5_001) > forward);
+        let forward = clock.after(5_000, 100);
+        assert_eq!(clock.after(4_000, 0), forward);
+        assert_eq!(clock.now().mono.as_millis(), forward.0);
+        assert!(clock.after(5_001, 100) > forward);
     }
 }

@@ -267,6 +267,12 @@ fn core_config(settings: &Settings) -> Config {
     core.timers.poll = settings.poll_interval;
     core.timers.beat = settings.heartbeat_interval;
     core.timers.prepare = settings.prepare_timeout;
+    let watchdogs = &settings.watchdogs;
+    core.timers.run_limit = settings.agent_timeout.unwrap_or_default();
+    core.timers.idle = watchdogs.idle.unwrap_or_default();
+    core.timers.tool_idle = watchdogs.tool.unwrap_or_default();
+    let opencode = watchdogs.opencode_idle.map(|window| (Provider::new("opencode"), window));
+    core.timers.idle_of = opencode.into_iter().collect();
     core
 }
 
@@ -302,4 +308,44 @@ fn sweep_temp_dirs(base: Option<PathBuf>) {
             Err(error) => tracing::debug!(%error, "old temp dirs could not be looked for"),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flags;
+    use std::time::Duration;
+
+    fn timers(env: &[(&str, &str)]) -> longshore_core::config::Timing {
+        let home = tempfile::tempdir().expect("a directory");
+        let place = ("HOME".to_owned(), home.path().display().to_string());
+        let given = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let env = Env::from_pairs(given.chain([place]));
+        let settings = Settings::load(&Flags::default(), &env, home.path()).expect("settings");
+        core_config(&settings).timers
+    }
+
+    #[test]
+    fn limits_on_silence_and_on_time_reach_the_core() {
+        let opencode = Provider::new("opencode");
+        let t = timers(&[]);
+        let m = Duration::from_mins;
+        let of = |t: &longshore_core::config::Timing, tool| {
+            (t.silence(None, tool), t.silence(Some(&opencode), tool))
+        };
+        assert_eq!((of(&t, false), of(&t, true)), ((Some(m(30)), Some(m(10))), (Some(m(120)), Some(m(120)))));
+        assert!(t.run_limit.is_zero());
+
+        let t = timers(&[
+            ("MULTICA_AGENT_TIMEOUT", "1h"),
+            ("MULTICA_AGENT_IDLE_WATCHDOG", "20m"),
+            ("MULTICA_AGENT_TOOL_WATCHDOG", "0"),
+            ("MULTICA_OPENCODE_IDLE_WATCHDOG", "0"),
+        ]);
+        assert_eq!((of(&t, false), of(&t, true)), ((Some(m(20)), Some(m(20))), (None, None)));
+        assert_eq!(t.run_limit, m(60));
+
+        let t = timers(&[("MULTICA_AGENT_IDLE_WATCHDOG", "0")]);
+        assert_eq!((of(&t, false), of(&t, true)), ((None, None), (None, None)), "zero turns all of them off");
+    }
 }

@@ -192,11 +192,6 @@ impl Daemon {
 impl State {
     /// The core's time never goes back; a clock that does is counted.
     fn clamp(&mut self, now: Now) {
-        if now.mono < self.now.mono {
-            self.backward += 1;
-        } else {
-            self.now.mono = now.mono;
-        }
-        self.now.wall = now.wall;
+        self.backward += u64::from(self.now.advance(now));
     }
 }

@@ -9,7 +9,7 @@ use crate::event::{ApiReply, WsEvent};
 use crate::id::{OpId, WorkspaceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct BootBook {
     created: bool,
     ready: bool,

@@ -8,14 +8,14 @@ use crate::id::{OpId, WorkspaceId};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     call: ApiCall,
     deadline: Instant,
     cancelled: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DeadlineBook {
     open: BTreeMap<OpId, Open>,
     /// When the first stop was asked for, and whether it is the plain one.

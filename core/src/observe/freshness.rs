@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Idle connections are dropped at this failure in a row.
 const SUSPECT_AT: u32 = 2;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Beat {
     /// When it joined, beat over HTTP, had its answer, or lost the connection: the latest of them.
     since: Instant,
@@ -24,7 +24,7 @@ struct Beat {
     open: Option<OpId>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct FreshnessBook {
     beats: BTreeMap<RuntimeId, Beat>,
     dialled: ConnGen,

@@ -5,6 +5,7 @@ use crate::effect::ReportKind;
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, Offer, RunOutcome, TaskStatus};
 use crate::id::{EnvRoot, OpId, Provider, SlotIndex};
+use crate::reason::FailReason;
 use crate::time::Instant;
 
 /// How far something is that happens once.
@@ -26,6 +27,8 @@ pub(super) struct Life {
     /// Directories that are marked for it.
     pub(super) roots: Vec<EnvRoot>,
     pub(super) ending: bool,
+    /// What it is to be failed with, whatever it came to: it was ended by a watchdog.
+    pub(super) forced: Option<FailReason>,
     pub(super) prepare: Stage,
     pub(super) prepare_at: Instant,
     pub(super) lease: Option<OpId>,
@@ -91,6 +94,7 @@ impl Life {
             slot,
             roots,
             ending: false,
+            forced: None,
             prepare: Stage::Not,
             prepare_at: now,
             lease: None,

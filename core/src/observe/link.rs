@@ -11,7 +11,7 @@ use crate::time::Instant;
 /// Least part of a backoff that jitter leaves.
 const JITTER_LEAVES: (u32, u32) = (4, 5);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LinkBook {
     dialled: ConnGen,
     up: Option<Instant>,

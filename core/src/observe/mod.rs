@@ -17,6 +17,7 @@ mod ops;
 mod register;
 mod report;
 mod seen;
+mod silence;
 mod stop;
 mod tasks;
 mod watch;
@@ -28,11 +29,12 @@ use crate::daemon::View;
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::event::{ApiReply, Event, WsEvent};
-use crate::time::{Instant, Now};
+use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
 use ops::{End, OpBook};
 use seen::{Books, Seen};
+use silence::SilenceBook;
 use std::fmt;
 use std::time::Duration;
 use stop::StopBook;
@@ -100,6 +102,7 @@ impl Found {
 #[derive(Clone, Copy, Debug)]
 struct At<'a> {
     now: Instant,
+    awake: Awake,
     timing: &'a Timing,
     /// Whether a stop was asked for, in this step or before.
     stopping: bool,
@@ -114,12 +117,13 @@ struct At<'a> {
 pub struct Rules {
     cfg: Config,
     found: Found,
-    now: Instant,
+    now: Now,
     wakeup: Option<Instant>,
     ops: OpBook,
     claims: ClaimBook,
     fleet: FleetBook,
     tasks: TaskBook,
+    silence: SilenceBook,
     stop: StopBook,
     books: Books,
     spins: usize,
@@ -132,12 +136,13 @@ impl Rules {
         Self {
             cfg: cfg.clone(),
             found: Found::default(),
-            now: Instant::ZERO,
+            now: Now::default(),
             wakeup: None,
             ops: OpBook::default(),
             claims: ClaimBook::default(),
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
+            silence: SilenceBook::default(),
             stop: StopBook::default(),
             books: Books::default(),
             spins: 0,
@@ -153,8 +158,8 @@ impl Rules {
     /// A hash of everything that later judgements depend on: all bookkeeping, without the number of steps and what is broken already.
     /// Equal histories give equal hashes; so may others.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, stop, spins, started } = self;
-        fingerprint(&(now, wakeup, ops, claims, (fleet, tasks, stop, spins, started)))
+        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, silence, stop, books, spins, started } = self;
+        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (silence, stop, books, spins, started)))
     }
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.
@@ -168,13 +173,14 @@ impl Rules {
             });
             return;
         }
-        self.now = self.now.max(step.now.mono);
-        let was_due = self.wakeup.is_some_and(|at| at <= self.now);
-        let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
-        self.stop.event(step.event, self.now, late);
-        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, books, .. } = self;
-        let due = step.wakeup.is_some_and(|at| at <= *now);
-        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
+        self.now.advance(step.now);
+        let (now, awake) = (self.now.mono, self.now.awake());
+        let was_due = self.wakeup.is_some_and(|at| at <= now);
+        let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
+        self.stop.event(step.event, now, late);
+        let Self { cfg, found, ops, claims, fleet, tasks, silence, stop, books, .. } = self;
+        let due = step.wakeup.is_some_and(|at| at <= now);
+        let at = At { now, awake, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
         let closed = step.event.and_then(|event| ops.event(event));
         let stray = match step.event {
@@ -191,10 +197,14 @@ impl Rules {
             tasks.closed(&at, closed, found);
             claims.closed(&at, closed);
             fleet.closed(&at, closed);
+            silence.closed(closed);
             stop.closed(closed);
         }
         match step.event {
-            Some(Event::Run { op, run }) if closed.is_none() => tasks.progress(*op, run),
+            Some(Event::Run { op, run }) if closed.is_none() => {
+                tasks.progress(*op, run);
+                silence.event(&at, *op, run);
+            }
             Some(Event::Ws { conn, ws }) if !stray => {
                 claims.ws(ws);
                 fleet.ws(&at, *conn, ws);
@@ -209,6 +219,7 @@ impl Rules {
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             tasks.effect(&at, effect, fleet, found);
+            silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
         }
         let event = step.event.filter(|_| !stray);
@@ -216,6 +227,7 @@ impl Rules {
         books.step(&seen, found);
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
+            silence.settle(&at, found);
             fleet.settle(&at, found);
             stop.settle(&at, found);
             slots(step.view, claims, found);
@@ -237,7 +249,11 @@ impl Rules {
         self.spins = if due && matches!(step.event, Some(Event::Tick)) { self.spins + 1 } else { 0 };
         let most = MOST_SPINS + step.view.timers() / TIMERS_PER_STEP;
         self.found.require(self.spins <= most, "I24", || {
-            format!("{} ticks in a row at {} ms, and still something is due", most + 1, self.now.as_millis())
+            format!(
+                "{} ticks in a row at {} ms, and still something is due",
+                most + 1,
+                self.now.mono.as_millis()
+            )
         });
     }
 

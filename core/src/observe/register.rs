@@ -10,7 +10,7 @@ use crate::id::{OpId, RuntimeId, WorkspaceId};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RegisterBook {
     set: BTreeMap<RuntimeId, WorkspaceId>,
     /// Where those were that left in this step.

@@ -70,6 +70,11 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     found.require(!life.server_ended || kind == ReportKind::CancelAck, "I22", || {
         format!("claim {claim} is reported as {kind:?}; the server has ended it")
     });
+    if let Some(reason) = life.forced.filter(|_| !life.server_ended) {
+        found.require(kind == ReportKind::Fail { reason }, "FORCED", || {
+            format!("claim {claim} was ended by a watchdog ({}) and is reported as {kind:?}", reason.as_str())
+        });
+    }
 }
 
 /// INV-114, I13: what seals a directory has settled its report.

@@ -52,7 +52,7 @@ impl<'a> Seen<'a> {
 }
 
 /// The smaller books.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,

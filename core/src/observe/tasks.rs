@@ -6,7 +6,7 @@ use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
 use super::{At, Found, report};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, ExitReport, Fact, FsCall, PhaseName};
+use crate::effect::{ApiCall, Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
 use crate::id::{OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
@@ -22,6 +22,11 @@ pub(super) struct TaskBook {
 impl TaskBook {
     pub(super) fn runtime(&self, claim: ClaimKey) -> Option<&RuntimeId> {
         self.lives.get(&claim).map(|life| &life.offer.runtime)
+    }
+
+    /// The agent CLI family that a task runs.
+    pub(super) fn provider(&self, claim: ClaimKey) -> Option<&Provider> {
+        self.lives.get(&claim).and_then(|life| life.provider.as_ref())
     }
 
     /// Whether a task of this runtime is here, or its end is still to be told.
@@ -167,9 +172,14 @@ impl TaskBook {
                     life.settling = Some(at.now);
                 }
             }
-            Fact::Ending { claim, .. } => {
+            Fact::Ending { claim, why } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     life.ending = true;
+                    life.forced = match why {
+                        EndReason::Idle => Some(FailReason::IdleWatchdog),
+                        EndReason::TooLong => Some(FailReason::Timeout),
+                        _ => None,
+                    };
                 }
             }
             Fact::UsageLost { claim } => {

@@ -7,7 +7,7 @@ use crate::event::{ClaimKey, Event, StopKind};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Watched {
     open: u32,
     /// When the last answer came, or the task.
@@ -15,7 +15,7 @@ struct Watched {
     ending: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct WatchBook {
     tasks: BTreeMap<ClaimKey, Watched>,
     /// Runs are left to the next process of this daemon.

@@ -175,8 +175,10 @@ pub fn event_label(event: &Event) -> String {
         Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),
         Event::Run { op, run } => match run {
             RunEvent::Launched => format!("#{} launched", op.0),
-            RunEvent::Progress { have, session, .. } => {
-                format!("#{} says ..{have}{}", op.0, if *session { " with session" } else { "" })
+            RunEvent::Progress { have, session, tools } => {
+                let session = if *session { " with session" } else { "" };
+                let tools = if *tools > 0 { format!(" in {tools} tools") } else { String::new() };
+                format!("#{} says ..{have}{session}{tools}", op.0)
             }
             RunEvent::Result => format!("#{} result", op.0),
             RunEvent::Ended { outcome } => {

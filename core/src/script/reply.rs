@@ -147,7 +147,8 @@ impl World {
         match choose.below(10) {
             _ if !model.launched && choose.percent(70) => RunEvent::Launched,
             0..5 => {
-                RunEvent::Progress { have: model.have + choose.below(4), session: choose.one_in(4), tools: 0 }
+                let tools = [model.tools, model.tools, 0, 1, model.tools + 1][choose.below(5) as usize];
+                RunEvent::Progress { have: model.have + choose.below(4), session: choose.one_in(4), tools }
             }
             5..7 => RunEvent::Result,
             7 => ended(choose, model.have, RunEnd::Failed { reason: FailReason::ProcessFailure }),

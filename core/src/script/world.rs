@@ -4,13 +4,14 @@
 use super::Choose;
 use super::roster::Roster;
 use super::swarm::{Mix, Size};
-use crate::config::{ClaimMode, Config};
+use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
 use crate::event::{ApiReply, ClaimKey, Event, Registered, RunEvent, TaskStatus, WsEvent};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// Answers that are remembered, to be given twice.
 const REMEMBERED: usize = 8;
@@ -39,8 +40,18 @@ pub(super) enum Link {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunModel {
     pub(super) have: u32,
+    pub(super) tools: u32,
     pub(super) launched: bool,
     pub(super) result: bool,
+}
+
+/// Small windows for the watchdogs, also those that turn them off, and those that have no effect.
+fn windows(choose: &mut dyn Choose, timers: &mut Timing) {
+    let mut window = |from: &[u64]| Duration::from_millis(from[choose.below(from.len() as u32) as usize]);
+    timers.idle = window(&[0, 400, 3_000, 60_000, 1_800_000]);
+    timers.tool_idle = window(&[0, 900, 20_000, 7_200_000]);
+    timers.run_limit = window(&[0, 0, 2_000, 90_000, 86_400_000]);
+    timers.idle_of.insert(Provider::new("codex"), window(&[0, 500, 40_000, 9_000_000]));
 }
 
 /// The world: a server, a disk, processes and an adapter between them and the daemon.
@@ -120,6 +131,9 @@ impl World {
         if choose.one_in(3) {
             cfg.provider_caps.insert(Provider::new("claude"), 1 + choose.below(2) as u16);
         }
+        if choose.one_in(3) {
+            windows(choose, &mut cfg.timers);
+        }
         cfg
     }
 
@@ -154,7 +168,9 @@ impl World {
                 let Some(model) = self.runs.get_mut(op) else { return };
                 match run {
                     RunEvent::Launched => model.launched = true,
-                    RunEvent::Progress { have, .. } => model.have = model.have.max(*have),
+                    RunEvent::Progress { have, tools, .. } => {
+                        (model.have, model.tools) = (model.have.max(*have), *tools);
+                    }
                     RunEvent::Result => model.result = true,
                     RunEvent::Ended { .. } => {
                         self.runs.remove(op);
@@ -321,7 +337,17 @@ impl World {
     }
 
     fn jump(&mut self, choose: &mut dyn Choose) {
-        match choose.below(3) {
+        match choose.below(6) {
+            // The machine slept, for as long as the clock moved, or for a part of it.
+            2 | 3 => {
+                let ms = choose.below(LONGEST_JUMP_MS);
+                self.advance(ms);
+                let slept = if choose.one_in(4) { choose.below(ms) } else { ms };
+                self.now.slept = self.now.slept.saturating_add(u64::from(slept));
+            }
+            // It says that it slept, and cannot have: time did not pass, or went back.
+            4 => self.now.slept = self.now.slept.saturating_add(u64::from(choose.below(LONGEST_JUMP_MS))),
+            5 if choose.one_in(2) => self.now.slept = u64::from(choose.below(60_000)),
             0 => self.advance(choose.below(LONGEST_JUMP_MS)),
             1 => {
                 let back = u64::from(choose.below(60_000));

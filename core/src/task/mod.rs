@@ -1,5 +1,6 @@
 //! One task, from its claim to the end of everything it holds.
 
+mod idle;
 mod lease;
 mod outbox;
 mod phase;
@@ -363,6 +364,8 @@ impl Task {
             TimerKey::PinRetry(_) => self.pin.send(cx, claim, SideKind::Pin),
             TimerKey::Drain(_) => self.drain_due(cx),
             TimerKey::RunEnd(_) => self.run_end_due(cx),
+            TimerKey::Idle(_) => self.idle_due(cx),
+            TimerKey::RunLimit(_) => self.run_limit_due(cx),
             TimerKey::ReportRetry(_) => {
                 if let Phase::Reporting(report) = &mut self.phase {
                     report.send(cx, claim);
@@ -416,6 +419,8 @@ impl Task {
             TimerKey::PinRetry(claim),
             TimerKey::Drain(claim),
             TimerKey::RunEnd(claim),
+            TimerKey::Idle(claim),
+            TimerKey::RunLimit(claim),
             TimerKey::ReportRetry(claim),
         ] {
             cx.disarm(&timer);

@@ -3,6 +3,7 @@
 
 use crate::effect::{PhaseName, ReportKind};
 use crate::id::OpId;
+use crate::task::idle::Pulse;
 use crate::task::lease::Lease;
 use crate::task::report::Report;
 use crate::token::{LeaseStopped, Prepared};
@@ -61,6 +62,7 @@ pub(super) struct Running {
     pub(super) lease: LeaseStopped,
     pub(super) op: OpId,
     pub(super) stage: RunStage,
+    pub(super) pulse: Pulse,
     /// Whether this is the second launch, without the session that turned out dead.
     pub(super) fresh: bool,
 }

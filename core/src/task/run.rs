@@ -1,6 +1,7 @@
 //! The run itself: launched from a prepared directory with a stopped lease, ended by its own result, by the server, or by a stop.
 
 use super::Task;
+use super::idle::Pulse;
 use super::outbox::SideKind;
 use super::phase::{Phase, RunStage, Running};
 use crate::effect::{Effect, EndReason, KillStep, LaunchCall, PhaseName, ReportKind};
@@ -28,7 +29,8 @@ impl Task {
             cx.emit(Effect::Progress { claim, step: 1 });
         }
         let op = cx.run(claim, LaunchCall::new(claim, slot, fresh, &prepared, &lease));
-        self.phase = Phase::Running(Running { prepared, lease, op, stage: RunStage::Live, fresh });
+        let pulse = Pulse::start(cx, claim, self.provider.as_ref());
+        self.phase = Phase::Running(Running { prepared, lease, op, stage: RunStage::Live, pulse, fresh });
     }
 
     /// Something about the run, short of its end.
@@ -39,8 +41,12 @@ impl Task {
         }
         let claim = self.claim;
         match event {
-            RunEvent::Launched | RunEvent::Ended { .. } => {}
-            RunEvent::Progress { have, session, .. } => {
+            RunEvent::Launched => run.pulse.launched(cx),
+            RunEvent::Ended { .. } => {}
+            RunEvent::Progress { have, session, tools } => {
+                if run.stage == RunStage::Live {
+                    run.pulse.said(cx, claim, self.provider.as_ref(), *tools);
+                }
                 self.messages.have(cx, claim, *have);
                 if *session {
                     self.pin.ready();
@@ -50,6 +56,7 @@ impl Task {
             RunEvent::Result => {
                 if run.stage == RunStage::Live {
                     run.stage = RunStage::Answered;
+                    Pulse::stop(cx, claim);
                     cx.kill(op, KillStep::CloseInput);
                     let grace = cx.timing().result_grace;
                     cx.arm(TimerKey::RunEnd(claim), grace);
@@ -87,6 +94,7 @@ impl Task {
         }
         let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Moving) else { return };
         cx.disarm(&TimerKey::RunEnd(self.claim));
+        Pulse::stop(cx, self.claim);
         self.messages.have(cx, self.claim, outcome.have);
         if outcome.usage {
             self.usage.ready();
@@ -127,6 +135,7 @@ impl Task {
 fn tell_to_end(cx: &mut Cx<'_>, run: &mut Running, claim: crate::event::ClaimKey) {
     let grace = cx.timing().kill_grace;
     run.stage = RunStage::Ending;
+    Pulse::stop(cx, claim);
     cx.kill(run.op, KillStep::End { grace_ms: u32::try_from(grace.as_millis()).unwrap_or(u32::MAX) });
     cx.arm(TimerKey::RunEnd(claim), grace + SUPERVISOR_MARGIN);
 }

@@ -8,3 +8,4 @@ mod rig;
 mod runs;
 mod start;
 mod stop;
+mod watchdog;

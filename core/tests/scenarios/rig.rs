@@ -224,6 +224,18 @@ impl Rig {
         self.now.mono = end;
     }
 
+    /// Time passes and nobody looks.
+    pub(crate) fn skip(&mut self, time: Duration) {
+        self.now.mono = self.now.mono.after(time);
+    }
+
+    /// The machine sleeps, and wakes up to a tick.
+    pub(crate) fn sleep(&mut self, time: Duration) {
+        self.skip(time);
+        self.now.slept += u64::try_from(time.as_millis()).expect("a test's time");
+        self.feed(Event::Tick);
+    }
+
     /// Lets time pass while heartbeats, status looks, lists and empty claims are answered at once.
     pub(crate) fn live(&mut self, time: Duration) {
         let end = self.now.mono.after(time);

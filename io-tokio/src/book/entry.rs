@@ -8,6 +8,7 @@ use crate::tempdir::TempDir;
 use crate::wire::report::{CompleteRequest, FailRequest, Pointers, Usage};
 use crate::wire::task::Task;
 use longshore_core::codec::outcome::Outcome;
+use longshore_core::effect::EndReason;
 use longshore_core::event::ClaimKey;
 use longshore_core::id::TaskId;
 use longshore_core::reason::FailReason;
@@ -62,6 +63,10 @@ pub struct Ending {
     pub retired_session: Option<String>,
     /// Why it could not be prepared or launched, in words for people.
     pub trouble: Option<String>,
+    /// Why the core ended it before its time; the last reason, if there were several.
+    pub why: Option<EndReason>,
+    /// Which setting allows more, where the run was ended because it was silent or took too long.
+    pub hint: Option<String>,
     /// Why the server would not take the completion.
     pub refusal: Option<String>,
 }
@@ -135,6 +140,13 @@ impl Entry {
             FailReason::InvalidTaskIdentity => ending.trouble.clone().unwrap_or_else(|| {
                 "the task names no agent, or two different ones; it was not run".to_owned()
             }),
+            FailReason::IdleWatchdog | FailReason::Timeout if ending.hint.is_some() => {
+                let what = of_agent.unwrap_or_else(|| match reason {
+                    FailReason::Timeout => "the run was ended as it took too long".to_owned(),
+                    _ => "the run was ended as nothing came from it for too long".to_owned(),
+                });
+                format!("{what}; {}", ending.hint.as_deref().unwrap_or_default())
+            }
             FailReason::Timeout if of_agent.is_none() => ending.trouble.clone().unwrap_or_else(|| {
                 "the task's preparation took longer than its deadline; everything it started is gone".to_owned()
             }),

@@ -233,7 +233,7 @@ struct Start {
     /// Time between two heartbeats
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     heartbeat_interval: Option<String>,
-    /// Longest time of a run; 0 is no limit (without effect in this version)
+    /// Longest time of a run, without the machine's sleep; 0 is no limit
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     agent_timeout: Option<String>,
     /// Longest time without progress of Codex (without effect in this version)

@@ -27,6 +27,12 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             EndReason::Server => {
                 tracing::info!(task = task(claim), "the server has ended the task; its run is ended");
             }
+            EndReason::Idle => {
+                tracing::warn!(task = task(claim), "the agent was silent for too long; its run is ended");
+            }
+            EndReason::TooLong => {
+                tracing::warn!(task = task(claim), "the run took longer than it may; it is ended");
+            }
             EndReason::PrepareTimeout => tracing::warn!(task = task(claim), "preparation took too long"),
             _ => tracing::info!(task = task(claim), "the daemon stops; the run is ended"),
         },

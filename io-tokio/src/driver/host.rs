@@ -8,6 +8,7 @@ use crate::http::Client;
 use crate::identity::Identity;
 use crate::log::{Redactor, Registration};
 use crate::supervise::Launcher;
+use longshore_core::config::Timing;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
 use longshore_core::event::Event;
 use longshore_core::id::{Generation, Provider, RuntimeId, WorkspaceId};
@@ -34,6 +35,8 @@ pub struct Host {
     pub identity: Identity,
     /// What was configured.
     pub settings: Settings,
+    /// The core's delays and deadlines.
+    pub timing: Timing,
     /// The daemon's own environment.
     pub env: Vec<(OsString, OsString)>,
     /// The port that the local HTTP server is bound to.

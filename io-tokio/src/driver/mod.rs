@@ -9,6 +9,8 @@ mod messages;
 mod offers;
 mod record;
 mod run;
+mod silence;
+mod tools;
 
 pub use host::{CAPABILITIES, Host};
 pub use record::Record;
@@ -22,7 +24,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitReport, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
@@ -116,6 +118,7 @@ impl Driver {
             book: crate::book::Book::default(),
             identity: parts.identity,
             settings: parts.settings,
+            timing: config.timers.clone(),
             env: parts.env,
             health_port: parts.health_port,
             cli_dir: parts.cli_dir,
@@ -302,7 +305,15 @@ impl Driver {
             }
             // Nothing outlives the process yet, and nobody asks for the gate.
             Effect::Keep { .. } | Effect::Gate { .. } => {}
-            Effect::Fact { fact } => facts::log(&self.host.book, &fact),
+            Effect::Fact { fact } => {
+                if let Fact::Ending { claim, why } = &fact
+                    && let Some(entry) = self.host.book.get(*claim)
+                {
+                    // For the words of the report: what is done about it comes by itself.
+                    entry.ending().why = Some(*why);
+                }
+                facts::log(&self.host.book, &fact);
+            }
             Effect::Exit { report } => self.exit = Some(report),
             _ => tracing::error!("the core wants something that this adapter does not know; this is a bug"),
         }

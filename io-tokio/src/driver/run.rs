@@ -1,6 +1,8 @@
 //! One run: the agent is launched, what it writes goes through its codec into the outbox, and what it came to goes to the core.
 
 use super::host::Host;
+use super::silence;
+use super::tools::Tools;
 use crate::book::Entry;
 use crate::brief::{self, Turn};
 use crate::prepare::environment::{self, Environment, Sources};
@@ -11,7 +13,7 @@ use longshore_core::codec::message::Output;
 use longshore_core::codec::options::Options;
 use longshore_core::codec::outcome::{EndedBy, Exit, Outcome, Status};
 use longshore_core::codec::{self, AgentCodec, Codec, Family, claude, retry};
-use longshore_core::effect::{KillStep, LaunchCall};
+use longshore_core::effect::{EndReason, KillStep, LaunchCall};
 use longshore_core::event::{Event, RunEnd, RunEvent, RunOutcome};
 use longshore_core::id::OpId;
 use longshore_core::reason::FailReason;
@@ -230,7 +232,7 @@ async fn follow(
     let mut ended_by = EndedBy::Itself;
     let mut outputs = Vec::new();
     let joint = if family.speaks_in_blocks() { "\n\n" } else { "" };
-    let mut said = Said { session: None, result: false, joint };
+    let mut said = Said { session: None, result: false, joint, tools: Tools::default() };
     let record = loop {
         // The agent waits while the server has too much of it to take yet: nothing is dropped.
         let room = entry.outbox.has_room();
@@ -239,11 +241,11 @@ async fn follow(
             Some(step) = steps.recv() => match step {
                 KillStep::CloseInput => run.close_stdin(),
                 KillStep::End { grace_ms } => {
-                    ended_by = if said.result { EndedBy::AfterResult } else { EndedBy::Shutdown };
+                    ended_by = said.ended_by(host, entry);
                     run.end(Duration::from_millis(u64::from(grace_ms)));
                 }
                 _ => {
-                    ended_by = if said.result { EndedBy::AfterResult } else { EndedBy::Shutdown };
+                    ended_by = said.ended_by(host, entry);
                     run.kill();
                 }
             },
@@ -256,6 +258,8 @@ async fn follow(
                 ProcessEvent::Ended(record) => break record,
             },
             () = entry.outbox.room(), if !room => {}
+            // It is not silent: it is not listened to.
+            () = silence::before_it_counts(&host.timing), if !room => said.tell(host, entry, op, false).await,
         }
     };
     codec.stdout_end(&mut outputs);
@@ -290,9 +294,33 @@ struct Said {
     result: bool,
     /// What stands between two texts in one message.
     joint: &'static str,
+    tools: Tools,
 }
 
 impl Said {
+    /// Why the agent was told to end.
+    fn ended_by(&self, host: &Host, entry: &Entry) -> EndedBy {
+        let mut ending = entry.ending();
+        if self.result {
+            return EndedBy::AfterResult;
+        }
+        let (by, hint) = match ending.why {
+            Some(EndReason::Idle) => silence::idle(&host.timing, &entry.provider, self.tools.at_work() > 0),
+            Some(EndReason::TooLong) => silence::too_long(&host.timing),
+            _ => return EndedBy::Shutdown,
+        };
+        ending.hint = Some(hint);
+        by
+    }
+
+    /// Tells the core of a sign of life.
+    async fn tell(&self, host: &Host, entry: &Entry, op: OpId, session: bool) {
+        let (have, tools) = (entry.outbox.last(), self.tools.at_work());
+        host.tell(Event::Run { op, run: RunEvent::Progress { have, session, tools } }).await;
+    }
+
+    /// Takes what a codec made of one read. The core hears of it once, and only if there was something in it: pings, logs and questions
+    /// are no sign that the agent gets on.
     async fn take(
         &mut self,
         host: &Arc<Host>,
@@ -301,11 +329,14 @@ impl Said {
         run: &mut Run,
         outputs: &mut Vec<Output>,
     ) {
-        let before = entry.outbox.last();
-        let (mut named, mut result) = (false, false);
+        let (mut spoke, mut named, mut result) = (false, false, false);
         for output in outputs.drain(..) {
             match output {
-                Output::Message(message) => entry.outbox.push(message, self.joint),
+                Output::Message(message) => {
+                    spoke = true;
+                    self.tools.note(&message);
+                    entry.outbox.push(message, self.joint);
+                }
                 Output::Session(session) => {
                     named |= self.session.as_ref() != Some(&session);
                     entry.ending().session = Some(session.clone());
@@ -320,9 +351,8 @@ impl Said {
                 Output::Log { level, text } => tracing::debug!(task = %entry.id, ?level, "{text}"),
             }
         }
-        let have = entry.outbox.last();
-        if have != before || named {
-            host.tell(Event::Run { op, run: RunEvent::Progress { have, session: named, tools: 0 } }).await;
+        if spoke || named {
+            self.tell(host, entry, op, named).await;
         }
         if result {
             host.tell(Event::Run { op, run: RunEvent::Result }).await;

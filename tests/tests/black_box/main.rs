@@ -14,5 +14,6 @@ mod runs;
 mod secrets;
 mod seeds;
 mod service;
+mod silence;
 mod starts;
 mod streams;
