@@ -123,7 +123,7 @@ fn scripts() {
     }
     let (steps, took) =
         (scripts.iter().map(|(_, runner)| runner.script.len()).sum::<usize>(), before.elapsed());
-    println!("\nscripts: {:.0} steps/s with world and rules", steps as f64 / took.as_secs_f64());
+    println!("\nscripts: {:.0} steps/s with world and rules", steps / took.as_secs_f64());
     let mut out = Effects::new();
     let before = Instant::now();
     for (seed, runner) in &scripts {
@@ -135,5 +135,5 @@ fn scripts() {
             daemon.handle(*now, event, &mut out);
         }
     }
-    println!("scripts: {:.0} steps/s, the daemon alone", steps as f64 / before.elapsed().as_secs_f64());
+    println!("scripts: {:.0} steps/s, the daemon alone", steps / before.elapsed().as_secs_f64());
 }
