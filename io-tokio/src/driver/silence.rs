@@ -55,7 +55,7 @@ mod tests {
         assert!(of("claude", false).contains("longer than 30m0s, set MULTICA_AGENT_IDLE_WATCHDOG"));
         assert!(of("opencode", false).contains("longer than 10m0s, set MULTICA_OPENCODE_IDLE_WATCHDOG"));
         assert!(of("opencode", true).contains("longer than 2h0m0s, set MULTICA_AGENT_TOOL_WATCHDOG"));
-        let short = Timing { idle: Duration::from_secs(60), ..Timing::default() };
+        let short = Timing { idle: Duration::from_mins(1), ..Timing::default() };
         assert!(
             idle(&short, "opencode", false).1.contains("longer than 1m0s, set MULTICA_AGENT_IDLE_WATCHDOG")
         );
