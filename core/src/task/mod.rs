@@ -1,5 +1,7 @@
 //! One task, from its claim to the end of everything it holds.
 
+#[cfg(test)]
+mod laws;
 mod lease;
 mod outbox;
 mod phase;
