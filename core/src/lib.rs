@@ -32,6 +32,8 @@ pub mod event;
 mod fact;
 pub mod id;
 mod late;
+#[cfg(test)]
+mod laws;
 mod link;
 pub mod observe;
 mod op;

@@ -459,6 +459,12 @@ impl Runtimes {
         }
     }
 
+    /// Whether nothing is listed or registered any more.
+    #[cfg(test)]
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Whether a registration is on its way.
     pub(crate) fn is_registering(&self) -> bool {
         self.workspaces.values().any(|ws| ws.registering.is_some())

@@ -177,3 +177,63 @@ fn l5_an_answer_that_comes_twice_is_taken_once() {
         }
     }
 }
+
+/// L6: once a stop was asked for, nothing is asked for that would go on: no claim, no runtime, no run.
+#[test]
+fn l6_after_a_stop_nothing_new_is_opened() {
+    let mut stopped = 0;
+    for seed in 0..SEEDS {
+        let mut choose = Seeded::new(seed);
+        let mut runner = Runner::new(World::config(&mut choose), Seed(seed)).expect("settings are in bounds");
+        runner.play(&mut choose, STEPS / 3);
+        if runner.daemon.next_wakeup().is_none() {
+            continue;
+        }
+        stopped += 1;
+        let now = runner.world.now();
+        let mut wanted = runner.feed(now, Event::stop()).to_vec();
+        for _ in 0..STEPS {
+            let wakeup = runner.daemon.next_wakeup().map(|(at, _)| at);
+            let Some((now, event)) = runner.world.next(&mut choose, wakeup) else { break };
+            wanted.extend_from_slice(runner.feed(now, event));
+        }
+        let opens = |effect: &&Effect| {
+            let label = longshore_core::script::effect_label(effect);
+            [
+                "claim",
+                "one ",
+                "register ",
+                "workspaces",
+                "renew",
+                "orphans",
+                "beat",
+                "ws-beat",
+                "connect",
+                "prepare",
+                "run ",
+            ]
+            .iter()
+            .any(|kind| label.starts_with(kind))
+        };
+        assert_eq!(wanted.iter().find(opens), None, "seed {seed}");
+    }
+    assert!(stopped > 20, "most daemons are still there to be stopped");
+}
+
+/// L7: with everything answered and no input, the daemon comes to rest.
+#[test]
+fn l7_without_input_the_daemon_comes_to_rest() {
+    for seed in 0..SEEDS {
+        let mut choose = Seeded::new(seed);
+        let mut runner = Runner::new(World::config(&mut choose), Seed(seed)).expect("settings are in bounds");
+        runner.play(&mut choose, STEPS);
+        runner.heal();
+        assert_eq!(runner.violations(), [], "seed {seed}");
+        let view = runner.daemon.view();
+        assert_eq!(view.tasks().count(), 0, "seed {seed}");
+        assert!(!view.has_late_reports(), "seed {seed}");
+        let gone = runner.daemon.next_wakeup().is_none();
+        assert!(gone || view.free_slots() == view.total_slots(), "seed {seed}");
+        assert!(gone || view.open_ops() == 0, "seed {seed}");
+    }
+}

@@ -2,6 +2,8 @@
 
 mod batch;
 mod gate;
+#[cfg(test)]
+mod laws;
 mod per_runtime;
 mod slots;
 

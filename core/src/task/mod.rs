@@ -1,6 +1,8 @@
 //! One task, from its claim to the end of everything it holds.
 
 mod idle;
+#[cfg(test)]
+mod laws;
 mod lease;
 mod outbox;
 mod phase;

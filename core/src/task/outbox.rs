@@ -53,7 +53,7 @@ impl Messages {
 
     /// Sends what is there, or asks what became of what was sent.
     pub(crate) fn due(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
-        if self.op.is_some() || self.have == self.sent {
+        if self.op.is_some() || self.have == self.sent || self.halted {
             return;
         }
         cx.disarm(&TimerKey::Flush(claim));

@@ -1,0 +1,269 @@
+//! The machines around tasks: the set of runtimes, heartbeats, the connection, and the late outbox.
+
+use super::{Machine, holds};
+use crate::beats::Beats;
+use crate::effect::ReportKind;
+use crate::env::{Cx, Env};
+use crate::error::ApiError;
+use crate::event::{ApiReply, ClaimKey, Registered};
+use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::late::{Entry, Late};
+use crate::link::Link;
+use crate::op::ApiOp;
+use crate::runtimes::Runtimes;
+use crate::script::Choose;
+use crate::timer::TimerKey;
+use serde::{Deserialize, Serialize};
+
+type Reply = Result<ApiReply, ApiError>;
+
+fn runtime(choose: &mut dyn Choose) -> RuntimeId {
+    RuntimeId::new(["r-a", "r-b", "r-c"][choose.below(3) as usize])
+}
+
+/// A set of runtimes that serves one workspace, and what it leaves undone.
+pub(crate) fn serving(cx: &mut Cx<'_>) -> Runtimes {
+    let mut runtimes = Runtimes::default();
+    runtimes.start(cx);
+    loop {
+        let first = cx.env.ops.iter().next().map(|(op, _)| op);
+        let Some((op, kind)) = first.and_then(|op| Some((op, cx.env.ops.close_api(op)?))) else { break };
+        cx.disarm(&TimerKey::Op(op));
+        let reply = Runtimes::well(&kind);
+        runtimes.answered(cx, op, kind, Ok(reply));
+    }
+    cx.disarm(&TimerKey::Sync);
+    cx.disarm(&TimerKey::Renew);
+    runtimes
+}
+
+impl Machine for Runtimes {
+    fn start(cx: &mut Cx<'_>) -> Self {
+        let mut runtimes = Self::default();
+        Self::start(&mut runtimes, cx);
+        runtimes
+    }
+
+    fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
+        match choose.below(3) {
+            0 => self.sync(cx),
+            1 => self.register(cx, &WorkspaceId::new("w-1")),
+            _ => {
+                self.gone(cx, &runtime(choose));
+            }
+        }
+    }
+
+    fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
+        match timer {
+            TimerKey::Sync => self.sync(cx),
+            TimerKey::Renew => self.renew(cx),
+            TimerKey::Register(workspace) => self.register(cx, workspace),
+            other => panic!("{other:?} is not of this machine"),
+        }
+    }
+
+    fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Reply) {
+        match kind {
+            ApiOp::Renew => {}
+            ApiOp::Workspaces => {
+                self.listed(cx, r);
+            }
+            ApiOp::Register(workspace) if self.is_closed() => {
+                self.registered_too_late(op, &workspace, &r);
+            }
+            ApiOp::Register(workspace) => {
+                self.registered(cx, (op, &workspace), r, &|_| false);
+            }
+            ApiOp::Orphans(runtime) => {
+                self.orphans_done(cx, op, &runtime);
+            }
+            ApiOp::Deregister { .. } => self.deregistered(cx, op),
+            other => panic!("{other:?} is not of this machine"),
+        }
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) -> bool {
+        Self::close(self, cx);
+        true
+    }
+
+    /// The list and the credential have periods of their own.
+    fn is_at_rest(&self, env: &Env) -> bool {
+        self.is_ready() && self.len() == 3 && env.timers.len() == 2
+    }
+
+    fn well(kind: &ApiOp) -> ApiReply {
+        match kind {
+            ApiOp::Workspaces => ApiReply::Workspaces { list: vec![WorkspaceId::new("w-1")], legacy: false },
+            ApiOp::Register(_) => {
+                let of = |(id, provider): (&str, &str)| Registered {
+                    id: RuntimeId::new(id),
+                    provider: Provider::new(provider),
+                };
+                let named = [("r-a", "claude"), ("r-b", "codex"), ("r-c", "claude")];
+                ApiReply::Registered { runtimes: named.into_iter().map(of).collect() }
+            }
+            _ => ApiReply::Done,
+        }
+    }
+}
+
+impl Machine for Beats {
+    fn start(cx: &mut Cx<'_>) -> Self {
+        let mut beats = Self::default();
+        for id in ["r-a", "r-b", "r-c"] {
+            beats.add(cx, &RuntimeId::new(id));
+        }
+        beats
+    }
+
+    fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
+        match choose.below(12) {
+            0..3 => self.link_down(),
+            3..8 => self.hint(cx, &runtime(choose)),
+            8..11 => self.acked(cx, &runtime(choose)),
+            _ => self.remove(cx, &runtime(choose)),
+        }
+    }
+
+    fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
+        let TimerKey::Beat(runtime) = timer else { panic!("{timer:?} is not of this machine") };
+        Self::due(self, cx, runtime);
+    }
+
+    fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Reply) {
+        let ApiOp::Beat(runtime) = kind else { panic!("{kind:?} is not of this machine") };
+        if self.beaten(cx, &runtime, op, r) {
+            self.remove(cx, &runtime);
+        }
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) -> bool {
+        Self::close(self, cx);
+        true
+    }
+
+    /// Each beats on.
+    fn is_at_rest(&self, env: &Env) -> bool {
+        env.timers.len() <= 3
+    }
+
+    fn well(_: &ApiOp) -> ApiReply {
+        ApiReply::Beaten { gone: false }
+    }
+}
+
+/// The connection, and the state of the set that it is for.
+#[derive(Hash, Serialize, Deserialize)]
+struct Wire {
+    link: Link,
+    set: Generation,
+}
+
+impl Machine for Wire {
+    fn start(cx: &mut Cx<'_>) -> Self {
+        let (mut link, set) = (Link::default(), Generation(1));
+        link.dial(cx, set);
+        Self { link, set }
+    }
+
+    fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
+        let lives = (0..1_000).any(|n| self.link.is_current(ConnGen(n)));
+        match choose.below(5) {
+            0 => {
+                self.set.0 += 1;
+                self.link.set_changed(cx, self.set);
+            }
+            1 | 2 if lives => self.link.down(cx),
+            _ if lives => {
+                self.link.up(cx, self.set);
+            }
+            _ => {}
+        }
+    }
+
+    fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
+        assert_eq!(*timer, TimerKey::Link);
+        self.link.dial(cx, self.set);
+    }
+
+    fn answered(&mut self, _: &mut Cx<'_>, _: OpId, kind: ApiOp, _: Reply) {
+        panic!("{kind:?}: this machine asks nothing");
+    }
+
+    fn close(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.link.close(cx);
+        true
+    }
+
+    fn is_at_rest(&self, env: &Env) -> bool {
+        env.timers.len() == 0
+    }
+}
+
+/// The late outbox, and how many entries it ever got.
+#[derive(Hash, Serialize, Deserialize)]
+struct Outbox {
+    late: Late,
+    added: u64,
+}
+
+impl Machine for Outbox {
+    fn start(_: &mut Cx<'_>) -> Self {
+        Self { late: Late::default(), added: 0 }
+    }
+
+    fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
+        if choose.one_in(2) {
+            self.late.nudge(cx);
+            return;
+        }
+        self.added += 1;
+        let report = choose.one_in(2).then_some(ReportKind::Complete);
+        let entry = Entry {
+            claim: ClaimKey(self.added),
+            task: TaskId::new(format!("t-{}", self.added)),
+            runtime: runtime(choose),
+            report,
+            sent: 1,
+            have: 1 + choose.below(3) + u32::from(report.is_none()),
+            ask: choose.one_in(3),
+            tries: 6,
+        };
+        self.late.add(cx, entry);
+    }
+
+    fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
+        assert_eq!(*timer, TimerKey::Late);
+        self.late.send(cx);
+    }
+
+    fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, _: ApiOp, r: Reply) {
+        self.late.replied(cx, op, r);
+    }
+
+    fn is_at_rest(&self, env: &Env) -> bool {
+        self.late.is_empty() && env.timers.len() == 0
+    }
+}
+
+#[test]
+fn the_set_of_runtimes_keeps_the_laws() {
+    holds::<Runtimes>();
+}
+
+#[test]
+fn heartbeats_keep_the_laws() {
+    holds::<Beats>();
+}
+
+#[test]
+fn the_connection_keeps_the_laws() {
+    holds::<Wire>();
+}
+
+#[test]
+fn the_late_outbox_keeps_the_laws() {
+    holds::<Outbox>();
+}
