@@ -121,8 +121,9 @@ fn scripts() {
         runner.play(&mut choose, 400);
         scripts.push((seed, runner));
     }
-    let (steps, took) =
-        (scripts.iter().map(|(_, runner)| runner.script.len()).sum::<usize>(), before.elapsed());
+    let took = before.elapsed();
+    let steps: usize = scripts.iter().map(|(_, runner)| runner.script.len()).sum();
+    let steps = f64::from(u32::try_from(steps).expect("some thousands"));
     println!("\nscripts: {:.0} steps/s with world and rules", steps / took.as_secs_f64());
     let mut out = Effects::new();
     let before = Instant::now();

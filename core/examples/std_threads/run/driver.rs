@@ -153,7 +153,8 @@ impl Driver {
                 RuntimeChange::Removed => {
                     self.runtimes.remove(&runtime);
                 }
-                RuntimeChange::Claimable => {}
+                // Also what a later version of the core may say.
+                _ => {}
             },
             Effect::Forget { claim } => {
                 self.work.remove(&claim);
