@@ -6,7 +6,7 @@ use crate::event::ClaimKey;
 use crate::id::EnvRoot;
 use crate::token::{EnvRootGuard, GcReservation};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
@@ -18,6 +18,8 @@ enum State {
 #[derive(Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct EnvRoots {
     roots: BTreeMap<EnvRoot, State>,
+    /// Those that are being deleted: the collector takes one at a time.
+    deleting: BTreeSet<EnvRoot>,
 }
 
 impl EnvRoots {
@@ -46,27 +48,27 @@ impl EnvRoots {
     }
 
     /// Reserves a root for removal, if nobody has marked it and nobody removes it already.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock is a later machine"))]
     pub(crate) fn reserve_for_gc(&mut self, root: &EnvRoot) -> Option<GcReservation> {
         if self.roots.contains_key(root) {
             return None;
         }
         self.roots.insert(root.clone(), State::Deleting { waiters: VecDeque::new() });
+        self.deleting.insert(root.clone());
         Some(GcReservation::mint(root.clone()))
     }
 
     /// Ends a removal and marks the root for each claim that waited, in order.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock is a later machine"))]
     pub(crate) fn finish_gc(&mut self, done: GcReservation) -> Vec<(ClaimKey, EnvRootGuard)> {
         let GcReservation { root, .. } = done;
+        self.deleting.remove(&root);
         let Some(State::Deleting { waiters }) = self.roots.remove(&root) else { return Vec::new() };
         waiters.into_iter().filter_map(|who| Some((who, self.acquire(&root, who)?))).collect()
     }
 
     /// A claim that waits for a root does not want it any more.
     pub(crate) fn forget_waiter(&mut self, who: ClaimKey) {
-        for state in self.roots.values_mut() {
-            if let State::Deleting { waiters } = state {
+        for root in &self.deleting {
+            if let Some(State::Deleting { waiters }) = self.roots.get_mut(root) {
                 waiters.retain(|waiter| *waiter != who);
             }
         }
@@ -78,6 +80,24 @@ impl EnvRoots {
             State::Deleting { .. } => 0,
         };
         self.roots.values().map(refs).sum()
+    }
+
+    /// Whether somebody works in the root, or it is being deleted.
+    pub(crate) fn is_held(&self, root: &EnvRoot) -> bool {
+        self.roots.contains_key(root)
+    }
+
+    /// Roots that are being deleted.
+    pub(crate) fn deleting(&self) -> impl Iterator<Item = &EnvRoot> {
+        self.deleting.iter()
+    }
+
+    /// Claims that wait for a root, by claim; one that waits for two is there twice.
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = ClaimKey> {
+        self.deleting.iter().flat_map(|root| match self.roots.get(root) {
+            Some(State::Deleting { waiters }) => waiters.iter().copied().collect(),
+            _ => Vec::new(),
+        })
     }
 
     pub(crate) fn is_active(&self, root: &EnvRoot) -> bool {

@@ -7,6 +7,7 @@
 mod calls;
 mod claims;
 mod fleet;
+mod gc;
 mod life;
 mod ops;
 mod report;
@@ -20,6 +21,7 @@ use crate::event::{ApiReply, Event, WsEvent};
 use crate::time::{Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
+use gc::GcBook;
 use ops::{End, OpBook};
 use std::fmt;
 use std::time::Duration;
@@ -108,6 +110,7 @@ pub struct Rules {
     claims: ClaimBook,
     fleet: FleetBook,
     tasks: TaskBook,
+    gc: GcBook,
     stop: StopBook,
     spins: usize,
     started: bool,
@@ -125,6 +128,7 @@ impl Rules {
             claims: ClaimBook::default(),
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
+            gc: GcBook::default(),
             stop: StopBook::default(),
             spins: 0,
             started: false,
@@ -151,7 +155,7 @@ impl Rules {
         let was_due = self.wakeup.is_some_and(|at| at <= self.now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
         self.stop.event(step.event, self.now, late);
-        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
+        let Self { cfg, found, now, ops, claims, fleet, tasks, gc, stop, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= *now);
         let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
@@ -167,7 +171,8 @@ impl Rules {
             found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
         }
         if let Some(closed) = &closed {
-            tasks.closed(&at, closed, found);
+            tasks.closed(&at, closed, gc, found);
+            gc.closed(&at, closed);
             claims.closed(&at, closed);
             fleet.closed(&at, closed);
             stop.closed(closed);
@@ -187,12 +192,14 @@ impl Rules {
             stop.effect(effect, &at, fleet, found);
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
+            gc.effect(&at, cfg, effect, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             fleet.effect(&at, effect, tasks, found);
         }
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
             fleet.settle(&at, found);
+            gc.settle(step.view, found);
             stop.settle(&at, found);
             slots(step.view, claims, found);
         }

@@ -2,13 +2,14 @@
 
 use super::calls::{api_closed, api_sent, fs_sent};
 use super::fleet::FleetBook;
+use super::gc::GcBook;
 use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
 use super::{At, Found, report};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
-use crate::id::{OpId, Provider, RuntimeId, TaskId};
+use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
 use std::collections::BTreeMap;
 
@@ -40,7 +41,13 @@ impl TaskBook {
         self.lives.values().any(|life| life.offer.task == *task && (!life.released || life.is_owed()))
     }
 
-    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, found: &mut Found) {
+    /// Whether a task that has a slot may work in this directory.
+    pub(super) fn works_in(&self, root: &EnvRoot) -> Option<ClaimKey> {
+        let holds = |life: &&Life| life.slot.is_some() && !life.released && life.roots.contains(root);
+        self.lives.values().find(holds).map(|life| life.offer.claim)
+    }
+
+    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, gc: &GcBook, found: &mut Found) {
         match (&closed.what, closed.end) {
             (What::Api(call), End::Api(result)) => {
                 if super::is_claim(call)
@@ -59,7 +66,7 @@ impl TaskBook {
                         life.prepare = Stage::Failed;
                         if let Ok(FsReply::Prepared { root }) = result {
                             life.prepare = Stage::Done;
-                            if !life.roots.contains(root) {
+                            if !life.roots.contains(root) && !gc.is_freeing(root) {
                                 life.roots.push(root.clone());
                             }
                         }
@@ -179,7 +186,7 @@ impl TaskBook {
             }
             Fact::Released { claim, slot } => {
                 let Some(life) = self.lives.get_mut(claim) else { return };
-                let sealed = life.slot.is_none() || life.seal == Stage::Done;
+                let sealed = life.slot.is_none() || life.seal == Stage::Done || life.prepare == Stage::Not;
                 found.require(sealed && life.slot == *slot && !life.released, "I13", || {
                     format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
                 });
@@ -215,7 +222,8 @@ impl TaskBook {
             return;
         };
         // Within the step that ends a task, its marks and its slot go after this.
-        let told = life.is_reported() || (life.report.kind.is_none() && life.seal == Stage::Done);
+        let silent = life.seal == Stage::Done || (life.prepare == Stage::Not && life.may_be_silent());
+        let told = life.is_reported() || (life.report.kind.is_none() && silent);
         found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
         found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
             format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
@@ -257,14 +265,18 @@ impl TaskBook {
         found.require(seen == live, "I1", || format!("{live} tasks should be here, {seen} are"));
         for life in self.lives.values() {
             let claim = life.offer.claim.0;
-            if life.slot.is_some() && !life.released {
+            // One that waits for the collector has not marked all of it yet, and touches nothing.
+            if life.slot.is_some() && !life.released && life.prepare != Stage::Not {
                 for root in &life.roots {
                     found.require(view.is_root_active(root), "INV-124", || {
                         format!("{root} is not marked although claim {claim} works in it")
                     });
                 }
             }
-            let leased = matches!(life.prepare, Stage::Open(_) | Stage::Done)
+            let leased = life.slot.is_some()
+                && life.prepare != Stage::Failed
+                && !life.released
+                && life.report.kind.is_none()
                 && !(life.started || life.ending || at.due)
                 && life.settling.is_none()
                 && life.lease.is_none();
