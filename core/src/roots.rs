@@ -92,14 +92,6 @@ impl EnvRoots {
         self.deleting.iter()
     }
 
-    /// Claims that wait for a root, by claim; one that waits for two is there twice.
-    pub(crate) fn waiters(&self) -> impl Iterator<Item = ClaimKey> {
-        self.deleting.iter().flat_map(|root| match self.roots.get(root) {
-            Some(State::Deleting { waiters }) => waiters.iter().copied().collect(),
-            _ => Vec::new(),
-        })
-    }
-
     pub(crate) fn is_active(&self, root: &EnvRoot) -> bool {
         matches!(self.roots.get(root), Some(State::Active { .. }))
     }

@@ -2,7 +2,7 @@
 
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
-use longshore_core::effect::{Effect, Effects, Fact};
+use longshore_core::effect::{ApiCall, Effect, Effects, Fact, FsCall, WsCmd};
 use longshore_core::event::{Event, RunEvent};
 use longshore_core::rng::Seed;
 use longshore_core::script::{Choose, Input, Runner, Seeded, World};
@@ -176,4 +176,47 @@ fn l5_an_answer_that_comes_twice_is_taken_once() {
             assert!(again.iter().all(strays), "seed {seed}: {:?} led to {again:?}", input.event);
         }
     }
+}
+
+/// L6: what a plain stop still asks for is only about ending what is there, and about telling the server.
+#[test]
+fn l6_after_a_stop_only_reports_and_the_deregistration_are_asked_for() {
+    let mut stopped = 0;
+    for seed in 0..SEEDS {
+        let (cfg, script) = history(seed);
+        let mut daemon = Bare::new(&cfg, seed);
+        let half = script.len() / 2;
+        for input in &script[..half] {
+            daemon.feed(input.now, &input.event);
+        }
+        let Some(last) = script[..half].last() else { continue };
+        let mut asked = daemon.feed(last.now, &Event::stop());
+        for input in &script[half..] {
+            asked.extend(daemon.feed(input.now, &input.event));
+        }
+        stopped += asked.len();
+        for effect in asked {
+            let ends = match &effect {
+                Effect::Api { call, .. } => matches!(
+                    call,
+                    ApiCall::Deregister { .. }
+                        | ApiCall::Complete { .. }
+                        | ApiCall::Fail { .. }
+                        | ApiCall::CancelAck { .. }
+                        | ApiCall::Messages { .. }
+                        | ApiCall::MessagesKnown { .. }
+                        | ApiCall::Usage { .. }
+                        | ApiCall::Pin { .. }
+                        | ApiCall::Status { .. }
+                ),
+                Effect::Fs { call, .. } => matches!(call, FsCall::Unwind { .. } | FsCall::Seal { .. }),
+                Effect::Run { .. } => false,
+                Effect::Ws { cmd, .. } => *cmd == WsCmd::Close,
+                _ => true,
+            };
+            let began_otherwise = script[..half].iter().any(|input| matches!(input.event, Event::Stop { .. }));
+            assert!(ends || began_otherwise, "seed {seed}: {effect:?}");
+        }
+    }
+    assert!(stopped > 0);
 }

@@ -9,13 +9,12 @@ use crate::effect::{ApiCall, Effect, Fact, FsCall};
 use crate::event::{ApiReply, Collect, FsReply};
 use crate::id::{EnvRoot, OpId};
 use crate::time::Instant;
-use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(super) struct GcBook {
     ready: Option<Instant>,
     /// What this round's scan found and nothing was done about yet; `None` if the server has to be asked.
-    decided: BTreeMap<EnvRoot, Option<Collect>>,
+    decided: Vec<(EnvRoot, Option<Collect>)>,
     scan: Option<OpId>,
     asking: Option<OpId>,
     freeing: Option<(OpId, EnvRoot)>,
@@ -36,12 +35,8 @@ impl GcBook {
             (What::Fs(FsCall::Scan), End::Fs(result)) => {
                 self.scan = None;
                 if let Ok(FsReply::Scanned { found }) = result {
+                    // One that is named twice is decided upon twice.
                     self.decided = found.iter().map(|found| (found.root.clone(), found.what)).collect();
-                    for found in found {
-                        // One that is named twice may be decided upon twice.
-                        let before = self.decided.entry(found.root.clone()).or_default();
-                        *before = found.what.or(*before);
-                    }
                 }
                 self.ended = Some(at.now);
             }
@@ -56,7 +51,7 @@ impl GcBook {
             (What::Api(ApiCall::Collectable { root }), End::Api(result)) => {
                 self.asking = None;
                 if let Ok(ApiReply::Collectable { what }) = result {
-                    self.decided.insert(root.clone(), Some(*what));
+                    self.decided.push((root.clone(), Some(*what)));
                 }
                 self.ended = Some(at.now);
             }
@@ -88,7 +83,7 @@ impl GcBook {
             }
             Effect::Api { op, call: ApiCall::Collectable { root }, .. } => {
                 found.require(!at.stopping, "INV-144", || format!("{root} is asked about although the daemon stops"));
-                let open = self.decided.get(root) == Some(&None);
+                let open = self.take(root, None);
                 found.require(open && self.asking.is_none(), "I23", || {
                     format!("{root} is asked about, and was not found, or that is known")
                 });
@@ -109,6 +104,12 @@ impl GcBook {
         }
     }
 
+    /// Takes what was decided about a directory; false if that was not decided in this round.
+    fn take(&mut self, root: &EnvRoot, what: Option<Collect>) -> bool {
+        let nth = self.decided.iter().position(|(of, decided)| of == root && *decided == what);
+        nth.map(|nth| self.decided.swap_remove(nth)).is_some()
+    }
+
     fn work(&mut self, at: &At<'_>, op: OpId, call: &FsCall, tasks: &TaskBook, found: &mut Found) {
         match call {
             FsCall::Scan => {
@@ -119,11 +120,8 @@ impl GcBook {
             }
             FsCall::Collect(call) => {
                 let root = call.root();
-                let decided = self.decided.remove(root).flatten();
-                let right = decided == Some(call.what()) && call.what() != Collect::Keep;
-                found.require(right, "I23", || {
-                    format!("{:?} of {root} is freed, decided was {decided:?}", call.what())
-                });
+                let right = call.what() != Collect::Keep && self.take(root, Some(call.what()));
+                found.require(right, "I23", || format!("{:?} of {root} is freed, and was not decided", call.what()));
                 let user = tasks.works_in(root);
                 found.require(user.is_none(), "I11", || format!("{root} is freed, and {user:?} works in it"));
                 self.freeing = Some((op, root.clone()));

@@ -26,6 +26,10 @@ pub(super) struct Life {
     /// Directories that are marked for it.
     pub(super) roots: Vec<EnvRoot>,
     pub(super) ending: bool,
+    /// Something other than a stop ends it.
+    pub(super) ended: bool,
+    /// The agent gave its result.
+    pub(super) answered: bool,
     pub(super) prepare: Stage,
     pub(super) prepare_at: Instant,
     pub(super) lease: Option<OpId>,
@@ -91,6 +95,8 @@ impl Life {
             slot,
             roots,
             ending: false,
+            ended: false,
+            answered: false,
             prepare: Stage::Not,
             prepare_at: now,
             lease: None,

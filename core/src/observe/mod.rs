@@ -189,7 +189,7 @@ impl Rules {
             if let Effect::Exit { report } = effect {
                 tasks.exit(report, found);
             }
-            stop.effect(effect, &at, fleet, found);
+            stop.effect(effect, &at, (fleet, ops, tasks), found);
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             gc.effect(&at, cfg, effect, tasks, found);
@@ -198,9 +198,9 @@ impl Rules {
         }
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
-            fleet.settle(&at, found);
+            fleet.settle(&at, stop.beats(*now), found);
             gc.settle(step.view, found);
-            stop.settle(&at, found);
+            stop.settle(&at, ops, found);
             slots(step.view, claims, found);
         }
         let size = step.view.runtime_count()

@@ -7,7 +7,7 @@ use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
 use super::{At, Found, report};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, ExitReport, Fact, FsCall, PhaseName};
+use crate::effect::{ApiCall, Effect, EndReason, ExitCause, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
 use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
@@ -87,7 +87,27 @@ impl TaskBook {
         }
     }
 
+    /// Whether any task is here.
+    pub(super) fn any(&self) -> bool {
+        self.lives.values().any(|life| !life.released)
+    }
+
+    /// Whether the claim's agent was ever launched.
+    pub(super) fn was_launched(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(|life| life.runs > 0)
+    }
+
+    /// Whether there is a reason to end a run, apart from a stop.
+    pub(super) fn may_be_killed(&self, run: OpId) -> bool {
+        self.lives.values().any(|life| life.run == Some(run) && (life.ended || life.answered))
+    }
+
     pub(super) fn progress(&mut self, op: OpId, event: &RunEvent) {
+        if let (RunEvent::Result, Some(life)) =
+            (event, self.lives.values_mut().find(|life| life.run == Some(op)))
+        {
+            life.answered = true;
+        }
         let RunEvent::Progress { have, session, .. } = event else { return };
         if let Some(life) = self.lives.values_mut().find(|life| life.run == Some(op)) {
             life.have = life.have.max(*have);
@@ -174,9 +194,10 @@ impl TaskBook {
                     life.settling = Some(at.now);
                 }
             }
-            Fact::Ending { claim, .. } => {
+            Fact::Ending { claim, why } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     life.ending = true;
+                    life.ended |= *why != EndReason::Stop;
                 }
             }
             Fact::UsageLost { claim } => {
@@ -239,11 +260,18 @@ impl TaskBook {
             if self.lives.values().any(other) {
                 continue;
             }
-            found.require(named || life.may_be_silent() || !life.is_owed(), "I8", || {
+            let told = named || exit.kept.contains(&life.offer.task);
+            found.require(told || life.may_be_silent() || !life.is_owed(), "I8", || {
                 format!("claim {} is abandoned without a word", life.offer.claim.0)
             });
             found.require(!(named && life.is_reported()), "I8", || {
                 format!("claim {} is named as abandoned, and is reported", life.offer.claim.0)
+            });
+            let kept = exit.kept.contains(&life.offer.task);
+            let goes_on = life.run.is_some() && exit.cause == ExitCause::Restarting;
+            found.require(kept == goes_on && !(kept && named), "RESTART", || {
+                let claim = life.offer.claim.0;
+                format!("claim {claim}: kept {kept}, abandoned {named}, its run goes on {goes_on}")
             });
         }
     }
@@ -273,6 +301,10 @@ impl TaskBook {
                     });
                 }
             }
+            let waits = life.slot.is_some() && life.prepare == Stage::Not && !life.released;
+            found.require(!(waits && life.ending) || life.report.kind.is_some(), "INV-132", || {
+                format!("claim {claim} is to end, and waits for the collector")
+            });
             let leased = life.slot.is_some()
                 && life.prepare != Stage::Failed
                 && !life.released

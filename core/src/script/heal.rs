@@ -5,8 +5,8 @@ use super::world::{Call, Link, World};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
-use crate::id::{OpId, WorkspaceId};
+use crate::event::{ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
+use crate::id::{EnvRoot, OpId, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;
 
@@ -40,6 +40,10 @@ impl World {
             Call::Fs(FsCall::Prepare { root, .. }) => {
                 Event::Fs { op, r: Ok(FsReply::Prepared { root: root.clone() }) }
             }
+            Call::Fs(FsCall::Scan) => {
+                let root = EnvRoot::new("ws/p-0");
+                Event::Fs { op, r: Ok(FsReply::Scanned { found: vec![Found { root, what: None }] }) }
+            }
             Call::Fs(_) => Event::Fs { op, r: Ok(FsReply::Done) },
             Call::Run(_) => {
                 let have = self.runs.get(&op).map_or(0, |run| run.have);
@@ -66,6 +70,7 @@ impl World {
             ApiCall::Start(start) if self.status(start.claim()) != Some(TaskStatus::Dispatched) => {
                 return Err(ApiError::Refused { status: 400, kind: Refusal::Other });
             }
+            ApiCall::Collectable { .. } => ApiReply::Collectable { what: Collect::All },
             ApiCall::MessagesKnown { after, .. } => ApiReply::Known { upto: *after },
             _ => ApiReply::Done,
         })

@@ -4,7 +4,7 @@
 use super::Choose;
 use crate::config::{ClaimMode, Config};
 use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, RunEvent, TaskStatus, WsEvent};
+use crate::event::{ApiReply, ClaimKey, Event, RunEvent, StopKind, TaskStatus, WsEvent};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -105,6 +105,11 @@ impl World {
             [choose.below(4) as usize];
         if choose.one_in(3) {
             cfg.provider_caps.insert(Provider::new("claude"), 1 + choose.below(2) as u16);
+        }
+        if choose.one_in(3) {
+            cfg.gc = true;
+            // So short that rounds meet tasks.
+            cfg.timers.gc = std::time::Duration::from_secs([10, 40, 7_200][choose.below(3) as usize]);
         }
         cfg
     }
@@ -278,7 +283,7 @@ impl World {
                 self.jump(choose);
                 Some(Event::Tick)
             }
-            95 if self.stops < 2 && choose.one_in(3) => Some(Event::stop()),
+            95 if self.stops < 3 && choose.one_in(3) => Some(some_stop(choose)),
             _ => self.answer(choose),
         };
         let event = event.unwrap_or_else(|| {
@@ -370,4 +375,15 @@ impl World {
             },
         }
     }
+}
+
+/// A request to stop, of any kind.
+fn some_stop(choose: &mut dyn Choose) -> Event {
+    let how = match choose.below(6) {
+        0 | 1 => StopKind::Now,
+        2 => StopKind::Drain { within_ms: None },
+        3 => StopKind::Drain { within_ms: Some([0, 1_500, 40_000][choose.below(3) as usize]) },
+        _ => StopKind::Restart,
+    };
+    Event::Stop { how }
 }

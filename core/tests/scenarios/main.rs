@@ -2,9 +2,11 @@
 
 mod claims;
 mod fleet;
+mod gc;
 mod late;
 mod messages;
 mod rig;
 mod runs;
 mod start;
 mod stop;
+mod stop_kinds;

@@ -22,7 +22,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitReport, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitCause, ExitReport, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
@@ -169,13 +169,21 @@ impl Driver {
                 self.step(&event);
             }
         }
-        self.end_runs().await;
+        let restarting = self.exit.as_ref().is_some_and(|report| report.cause == ExitCause::Restarting);
+        if restarting {
+            // Runs go on without this process: their supervisors do not need it.
+            self.host.launcher.leave();
+        } else {
+            self.end_runs().await;
+        }
         // What is on its way ends with the driver.
         self.conn = None;
         for request in self.requests.values() {
             request.cancel();
         }
-        self.host.launcher.close().await;
+        if !restarting {
+            self.host.launcher.close().await;
+        }
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);
         self.tapes.close("clean", &self.daemon);
