@@ -283,17 +283,17 @@ fn late() -> Rig {
     d.before_report(1);
     for _ in 0..6 {
         while !d.is_open("complete 1") {
-            d.pass(secs(1));
+            d.live(secs(1));
         }
         d.err("complete 1", SERVER_ERROR);
     }
     d.ok("seal 1 record");
     d.assert_saw("is late 1");
     while !d.is_open("complete 1") {
-        d.pass(ms(100));
+        d.live(ms(100));
     }
     d.err("complete 1", ApiError::Throttled { retry_after_ms: Some(300_000) });
-    d.pass(secs(1));
+    d.live(secs(1));
     assert!(!d.is_open("complete 1"), "it waits");
     d.clear();
     d

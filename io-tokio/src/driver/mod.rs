@@ -169,11 +169,8 @@ impl Driver {
                 self.step(&event);
             }
         }
-        let restarting = self.exit.as_ref().is_some_and(|report| report.cause == ExitCause::Restarting);
-        if restarting {
-            // Runs go on without this process: their supervisors do not need it.
-            self.host.launcher.leave();
-        } else {
+        // After a restart runs go on without this process: their supervisors do not need it.
+        if self.exit.as_ref().is_none_or(|report| report.cause != ExitCause::Restarting) {
             self.end_runs().await;
         }
         // What is on its way ends with the driver.
@@ -181,9 +178,8 @@ impl Driver {
         for request in self.requests.values() {
             request.cancel();
         }
-        if !restarting {
-            self.host.launcher.close().await;
-        }
+        // Only supervisors that wait for a task are ended.
+        self.host.launcher.close().await;
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);
         self.tapes.close("clean", &self.daemon);

@@ -15,4 +15,5 @@ mod secrets;
 mod seeds;
 mod service;
 mod starts;
+mod stop_kinds;
 mod streams;
