@@ -214,7 +214,8 @@ fn l6_after_a_stop_only_reports_and_the_deregistration_are_asked_for() {
                 Effect::Ws { cmd, .. } => *cmd == WsCmd::Close,
                 _ => true,
             };
-            let began_otherwise = script[..half].iter().any(|input| matches!(input.event, Event::Stop { .. }));
+            let began_otherwise =
+                script[..half].iter().any(|input| matches!(input.event, Event::Stop { .. }));
             assert!(ends || began_otherwise, "seed {seed}: {effect:?}");
         }
     }

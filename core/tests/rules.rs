@@ -1,7 +1,7 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, Fact, StopPhase};
+use longshore_core::effect::{ApiCall, Effect, Fact, FsCall, StopPhase};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, StopKind, TaskStatus};
 use longshore_core::id::{EnvRoot, Generation, OpId, RuntimeId};
@@ -100,7 +100,11 @@ const TAMPERS: &[(&str, Tamper)] = &[
         }
         sent
     }),
-    ("I19", |_, fx| hide(fx, "exit")),
+    ("I19", |event, fx| {
+        let third = matches!(event, Event::Stop { .. })
+            && !fx.iter().any(|e| effect_label(e) == "is stopping claims");
+        third && hide(fx, "exit")
+    }),
     ("INV-133", |_, fx| {
         let nth = fx.iter().position(|e| effect_label(e) == "is stopping claims");
         let stops = nth.is_some() && !fx.iter().any(|e| effect_label(e) == "is stopping tasks");
@@ -136,7 +140,13 @@ const TAMPERS: &[(&str, Tamper)] = &[
             _ => false,
         })
     }),
-    ("GC-PAUSE", |_, fx| twice(fx, "scan")),
+    ("GC-PAUSE", |_, fx| {
+        let freed = fx.iter().any(|e| effect_label(e).starts_with("is collected"));
+        if freed {
+            fx.push(Effect::Fs { op: OpId(9_000_000), call: FsCall::Scan });
+        }
+        freed
+    }),
     ("I23", |event, _| match event {
         Event::Fs { r: Ok(FsReply::Scanned { found }), .. } if !found.is_empty() => {
             found.clear();
@@ -151,11 +161,13 @@ const TAMPERS: &[(&str, Tamper)] = &[
         // A task that is given up before anything was prepared for it.
         let given_up = fx.iter().any(|e| effect_label(e).starts_with("is ending"))
             && !fx.iter().any(|e| effect_label(e).starts_with("unwind"));
-        given_up && hide(fx, "fail ")
+        given_up && (hide(fx, "fail ") | hide(fx, "cancel-ack"))
     }),
     ("INV-143", |_, fx| hide(fx, "is ready")),
     ("INV-144", |event, fx| instead(event, fx, "scan", Event::stop())),
-    ("INV-147", |_, fx| fx.iter().any(|e| effect_label(e).starts_with("is admitted")) && hide(fx, "cancel #")),
+    ("INV-147", |_, fx| {
+        fx.iter().any(|e| effect_label(e).starts_with("is admitted")) && hide(fx, "cancel #")
+    }),
     ("I1", |_, fx| hide(fx, "claim all")),
     ("I3", |_, fx| twice(fx, "claim ")),
     ("I3", |_, fx| twice(fx, "one ")),

@@ -82,7 +82,9 @@ impl GcBook {
                 self.work(at, *op, call, tasks, found);
             }
             Effect::Api { op, call: ApiCall::Collectable { root }, .. } => {
-                found.require(!at.stopping, "INV-144", || format!("{root} is asked about although the daemon stops"));
+                found.require(!at.stopping, "INV-144", || {
+                    format!("{root} is asked about although the daemon stops")
+                });
                 let open = self.take(root, None);
                 found.require(open && self.asking.is_none(), "I23", || {
                     format!("{root} is asked about, and was not found, or that is known")
@@ -95,9 +97,10 @@ impl GcBook {
                     "an agent is launched while caches are tidied up".into()
                 });
             }
-            Effect::Fs { call: FsCall::Prepare { root, claim, .. }, .. } => {
-                found.require(!self.is_freeing(root), "INV-130", || {
-                    format!("claim {} is prepared in {root}, which is being freed", claim.0)
+            Effect::Fs { call: FsCall::Prepare { claim, .. }, .. } => {
+                let gone = tasks.roots(*claim).iter().any(|root| self.is_freeing(root));
+                found.require(!gone, "INV-130", || {
+                    format!("claim {} is prepared while a directory of it is being freed", claim.0)
                 });
             }
             _ => {}
@@ -121,7 +124,9 @@ impl GcBook {
             FsCall::Collect(call) => {
                 let root = call.root();
                 let right = call.what() != Collect::Keep && self.take(root, Some(call.what()));
-                found.require(right, "I23", || format!("{:?} of {root} is freed, and was not decided", call.what()));
+                found.require(right, "I23", || {
+                    format!("{:?} of {root} is freed, and was not decided", call.what())
+                });
                 let user = tasks.works_in(root);
                 found.require(user.is_none(), "I11", || format!("{root} is freed, and {user:?} works in it"));
                 self.freeing = Some((op, root.clone()));

@@ -63,7 +63,9 @@ impl StopBook {
     /// When a drain is over at the latest.
     fn until(&self) -> Option<Instant> {
         match (self.how, self.since) {
-            (StopKind::Drain { within_ms: Some(ms) }, Some(since)) => Some(since.after(Duration::from_millis(ms))),
+            (StopKind::Drain { within_ms: Some(ms) }, Some(since)) => {
+                Some(since.after(Duration::from_millis(ms)))
+            }
             _ => None,
         }
     }
@@ -114,9 +116,11 @@ impl StopBook {
             Effect::Exit { report } => {
                 self.exited = true;
                 let restart = report.cause == ExitCause::Restarting;
-                found.require(report.cause == ExitCause::Unauthorized || restart == (mode == Mode::Leaving), "I18", || {
-                    format!("the daemon ends as {:?}, asked for was {:?}", report.cause, self.how)
-                });
+                found.require(
+                    report.cause == ExitCause::Unauthorized || restart == (mode == Mode::Leaving),
+                    "I18",
+                    || format!("the daemon ends as {:?}, asked for was {:?}", report.cause, self.how),
+                );
             }
             Effect::Fact { fact: Fact::Stopping { phase } } => {
                 found.require(at.stopping && self.phase < Some(*phase), "I18", || {
@@ -173,7 +177,9 @@ impl StopBook {
         let Some(since) = self.since else { return };
         let patience = match mode {
             Mode::Leaving => Some(at.timing.stop_claims),
-            _ if matches!(self.how, StopKind::Drain { .. }) => Some(at.timing.stop_claims + at.timing.stop_tasks),
+            _ if matches!(self.how, StopKind::Drain { .. }) => {
+                Some(at.timing.stop_claims + at.timing.stop_tasks)
+            }
             _ => None,
         };
         let given_up = patience.is_some_and(|patience| at.now >= since.after(patience));
@@ -214,7 +220,8 @@ impl StopBook {
                 format!("{call:?} is cancelled, and was hardly waited for")
             });
         }
-        let report = matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. });
+        let report =
+            matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. });
         found.require(!report, "INV-139", || format!("{call:?} is cut off by the stop"));
         let left = is_claim(call) || matches!(call, ApiCall::Register { .. });
         found.require(mode != Mode::Leaving || !left, "RESTART", || format!("{call:?} is cancelled"));
@@ -225,9 +232,11 @@ impl StopBook {
         let Some(since) = self.since else { return };
         let t = at.timing;
         if self.how != StopKind::Restart {
-            found.require(!ops.any_uncancelled(|call| matches!(call, ApiCall::Register { .. })), "INV-140", || {
-                "a registration goes on although the daemon stops".into()
-            });
+            found.require(
+                !ops.any_uncancelled(|call| matches!(call, ApiCall::Register { .. })),
+                "INV-140",
+                || "a registration goes on although the daemon stops".into(),
+            );
         }
         if self.forced.is_some() && self.how != StopKind::Restart {
             found.require(!ops.any_run_not_killed(), "INV-142", || {

@@ -87,6 +87,11 @@ impl TaskBook {
         }
     }
 
+    /// Directories that a claim may work in.
+    pub(super) fn roots(&self, claim: ClaimKey) -> &[EnvRoot] {
+        self.lives.get(&claim).map_or(&[], |life| &life.roots)
+    }
+
     /// Whether any task is here.
     pub(super) fn any(&self) -> bool {
         self.lives.values().any(|life| !life.released)

@@ -5,7 +5,9 @@ use super::world::{Call, Link, World};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
+use crate::event::{
+    ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+};
 use crate::id::{EnvRoot, OpId, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;

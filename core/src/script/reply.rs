@@ -1,7 +1,7 @@
 //! How the world answers, well or badly.
 
 use super::Choose;
-use super::world::World;
+use super::world::{Call, World};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
@@ -105,7 +105,10 @@ impl World {
             scope[choose.below(scope.len() as u32) as usize].clone()
         };
         let root = EnvRoot::new(format!("ws/{task}"));
-        let prior = choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3))));
+        let prior = match self.freeing() {
+            Some(root) if choose.one_in(2) => Some(root),
+            _ => choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3)))),
+        };
         let fault = choose.one_in(12).then_some(FailReason::InvalidTaskIdentity);
         Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault, in_place: false }
     }
@@ -134,6 +137,14 @@ impl World {
             FsCall::Resolve { .. } => FsReply::Resolved { path: PathKey::new("dir-1") },
             FsCall::Scan => FsReply::Scanned { found: self.found(choose) },
             _ => FsReply::Done,
+        })
+    }
+
+    /// A directory that is being freed.
+    fn freeing(&self) -> Option<EnvRoot> {
+        self.open.values().find_map(|call| match call {
+            Call::Fs(FsCall::Collect(call)) => Some(call.root().clone()),
+            _ => None,
         })
     }
 

@@ -91,7 +91,13 @@ fn a_round_decides_frees_and_tidies_up_one_after_the_other() {
 
 #[test]
 fn a_server_that_does_not_answer_is_not_asked_about_everything() {
-    let mut d = round(&[("ws/a", None), ("ws/b", None), ("ws/c", None), ("ws/d", None), ("ws/e", Some(Collect::All))]);
+    let mut d = round(&[
+        ("ws/a", None),
+        ("ws/b", None),
+        ("ws/c", None),
+        ("ws/d", None),
+        ("ws/e", Some(Collect::All)),
+    ]);
     for root in ["a", "b", "c"] {
         d.err(&format!("collectable ws/{root}"), ApiError::NotSent);
     }

@@ -36,7 +36,13 @@ fn inv_137_a_drain_lets_runs_end_and_takes_the_runtimes_off_line_last() {
     d.ok("complete 1");
     d.assert_not("deregister");
     d.ok("seal 1 record");
-    d.assert_order(&["is stopping tasks", "is released 1", "is stopping deregistering", "close 1", "deregister r-1"]);
+    d.assert_order(&[
+        "is stopping tasks",
+        "is released 1",
+        "is stopping deregistering",
+        "close 1",
+        "deregister r-1",
+    ]);
     d.ok("deregister r-1");
     d.assert_saw("exit stopped");
 }
@@ -90,8 +96,8 @@ fn inv_136_a_drain_that_takes_too_long_goes_on_as_a_plain_stop() {
     d.running(&offer(1, "t-1", "r-1"));
     let run = d.op("run 1").0;
     d.clear();
-    drain(&mut d, Some(60_000));
-    d.live(ms(59_999));
+    drain(&mut d, Some(62_000));
+    d.live(ms(61_999));
     d.assert_not("is ending");
     d.pass(ms(1));
     d.assert_order(&["close 1", "is ending 1 stop", &format!("end #{run}"), "deregister r-1"]);
