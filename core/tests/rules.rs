@@ -1,10 +1,10 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, Fact, FsCall, StopPhase};
+use longshore_core::effect::{ApiCall, Effect, Fact};
 use longshore_core::error::ApiError;
-use longshore_core::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, StopKind, TaskStatus};
-use longshore_core::id::{EnvRoot, Generation, OpId, RuntimeId};
+use longshore_core::event::{ApiReply, Event, RunEnd, RunEvent, RunOutcome, TaskStatus};
+use longshore_core::id::{EnvRoot, Generation, OpId};
 use longshore_core::observe::{Rules, Step};
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, Seeded, World, effect_label, shrink};
@@ -69,105 +69,10 @@ fn instead(event: &mut Event, effects: &[Effect], prefix: &str, other: Event) ->
     comes
 }
 
-/// Shows another kind of stop than was asked for.
-fn stops(event: &mut Event, wanted: fn(StopKind) -> bool, other: StopKind) -> bool {
-    match event {
-        Event::Stop { how } if wanted(*how) => {
-            *how = other;
-            true
-        }
-        _ => false,
-    }
-}
-
-/// Shows a cancellation of the request that was just sent.
-fn cancelled(effects: &mut Vec<Effect>, wanted: fn(&ApiCall) -> bool) -> bool {
-    let sent = effects.iter().find_map(|effect| match effect {
-        Effect::Api { op, call, .. } if wanted(call) => Some(*op),
-        _ => None,
-    });
-    effects.extend(sent.map(|op| Effect::Cancel { op }));
-    sent.is_some()
-}
-
-const DRAIN: StopKind = StopKind::Drain { within_ms: None };
+#[path = "tampers/stop_gc.rs"]
+mod stop_gc;
 
 const TAMPERS: &[(&str, Tamper)] = &[
-    ("I9", |event, fx| {
-        let sent = cancelled(fx, |call| matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOne(_)));
-        if sent {
-            *event = Event::stop();
-        }
-        sent
-    }),
-    ("I19", |event, fx| {
-        let third = matches!(event, Event::Stop { .. })
-            && !fx.iter().any(|e| effect_label(e) == "is stopping claims");
-        third && hide(fx, "exit")
-    }),
-    ("INV-133", |_, fx| {
-        let nth = fx.iter().position(|e| effect_label(e) == "is stopping claims");
-        let stops = nth.is_some() && !fx.iter().any(|e| effect_label(e) == "is stopping tasks");
-        if let Some(nth) = nth.filter(|_| stops) {
-            fx.insert(nth + 1, Effect::Fact { fact: Fact::Stopping { phase: StopPhase::Tasks } });
-        }
-        stops
-    }),
-    ("INV-136", |event, _| stops(event, |how| how == DRAIN, StopKind::Restart)),
-    ("INV-137", |event, _| stops(event, |how| how == StopKind::Now, DRAIN)),
-    ("INV-138", |_, fx| {
-        let runtimes = fx.iter_mut().find_map(|e| match e {
-            Effect::Api { call: ApiCall::Deregister { runtimes }, .. } => Some(runtimes),
-            _ => None,
-        });
-        runtimes.map(|runtimes| runtimes.push(RuntimeId::new("r-never"))).is_some()
-    }),
-    ("INV-139", |_, fx| {
-        cancelled(fx, |call| {
-            matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. })
-        })
-    }),
-    ("INV-140", |event, fx| matches!(event, Event::Stop { .. }) && hide(fx, "cancel #")),
-    ("INV-142", |_, fx| hide(fx, "kill #")),
-    ("DRAIN", |event, _| stops(event, |how| how == StopKind::Now, DRAIN)),
-    ("RESTART", |event, _| stops(event, |how| how == StopKind::Now, StopKind::Restart)),
-    ("RESTART", |_, fx| {
-        fx.iter_mut().any(|effect| match effect {
-            Effect::Exit { report } if !report.kept.is_empty() => {
-                report.kept.clear();
-                true
-            }
-            _ => false,
-        })
-    }),
-    ("GC-PAUSE", |_, fx| {
-        let freed = fx.iter().any(|e| effect_label(e).starts_with("is collected"));
-        if freed {
-            fx.push(Effect::Fs { op: OpId(9_000_000), call: FsCall::Scan });
-        }
-        freed
-    }),
-    ("I23", |event, _| match event {
-        Event::Fs { r: Ok(FsReply::Scanned { found }), .. } if !found.is_empty() => {
-            found.clear();
-            true
-        }
-        _ => false,
-    }),
-    ("INV-128", |event, fx| instead(event, fx, "is collected", Event::Tick)),
-    ("INV-129", |event, fx| instead(event, fx, "is collected", Event::Tick)),
-    ("INV-130", |event, fx| instead(event, fx, "is collected", Event::Tick)),
-    ("INV-132", |_, fx| {
-        // A task that is given up before anything was prepared for it.
-        let given_up = fx.iter().any(|e| effect_label(e).starts_with("is ending"))
-            && !fx.iter().any(|e| effect_label(e).starts_with("unwind"));
-        given_up && (hide(fx, "fail ") | hide(fx, "cancel-ack"))
-    }),
-    ("INV-143", |_, fx| hide(fx, "is ready")),
-    ("INV-144", |event, fx| instead(event, fx, "scan", Event::stop())),
-    ("INV-147", |_, fx| {
-        fx.iter().any(|e| effect_label(e).starts_with("is admitted")) && hide(fx, "cancel #")
-    }),
     ("I1", |_, fx| hide(fx, "claim all")),
     ("I3", |_, fx| twice(fx, "claim ")),
     ("I3", |_, fx| twice(fx, "one ")),
@@ -340,9 +245,9 @@ fn i26_a_daemon_that_does_not_come_to_rest_is_noticed() {
 
 #[test]
 fn the_rules_notice_what_is_tampered_with() {
-    let blind: Vec<usize> =
-        (0..TAMPERS.len()).filter(|nth| !noticed(TAMPERS[*nth].1, TAMPERS[*nth].0)).collect();
-    let names: Vec<_> = blind.iter().map(|nth| (nth, TAMPERS[*nth].0)).collect();
+    let all: Vec<_> = TAMPERS.iter().chain(stop_gc::TAMPERS).collect();
+    let blind = all.iter().enumerate().filter(|(_, (rule, tamper))| !noticed(*tamper, rule));
+    let names: Vec<_> = blind.map(|(nth, (rule, _))| (nth, *rule)).collect();
     assert!(names.is_empty(), "not noticed: {names:?}");
 }
 
