@@ -283,7 +283,9 @@ impl World {
                 self.jump(choose);
                 Some(Event::Tick)
             }
-            95 if self.stops < 3 && choose.one_in(3) => Some(some_stop(choose)),
+            95 if self.stops == 0 && choose.one_in(3) => Some(some_stop(choose)),
+            // Who has asked once asks again, and who has asked twice does so soon.
+            95..97 if self.stops == 2 || (self.stops == 1 && choose.one_in(3)) => Some(some_stop(choose)),
             _ => self.answer(choose),
         };
         let event = event.unwrap_or_else(|| {
@@ -318,6 +320,10 @@ impl World {
         let count = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
         let nth = if choose.one_in(2) { 0 } else { choose.below(count) };
         let (op, call) = self.open.iter().nth(nth as usize).map(|(op, call)| (*op, call.clone()))?;
+        if matches!(call, Call::Fs(FsCall::Collect(_))) && choose.percent(80) {
+            // Freeing takes long: meanwhile tasks come that want the directory.
+            return None;
+        }
         self.advance([0, 0, 1, 7, 90, 400][choose.below(6) as usize]);
         Some(match call {
             Call::Api(call) => Event::Api { op, r: self.api_reply(choose, op, &call) },

@@ -302,12 +302,11 @@ impl Task {
         if let Phase::AwaitingRoot { lease } = std::mem::replace(&mut self.phase, Phase::Moving) {
             let _stopped = lease.stop(cx, self.claim);
         }
-        match self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline }) {
-            Some(kind) => self.enter_report(cx, kind),
-            None => {
-                self.watch.stop(cx, self.claim);
-                self.phase = Phase::Over;
-            }
+        if let Some(kind) = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline }) {
+            self.enter_report(cx, kind);
+        } else {
+            self.watch.stop(cx, self.claim);
+            self.phase = Phase::Over;
         }
     }
 
