@@ -2,8 +2,8 @@
 
 use super::{Tamper, hide, instead};
 use longshore_core::effect::{ApiCall, Effect, Fact, FsCall, StopPhase};
-use longshore_core::event::{Event, FsReply, StopKind};
-use longshore_core::id::{OpId, RuntimeId};
+use longshore_core::event::{ApiReply, Event, FsReply, StopKind};
+use longshore_core::id::{EnvRoot, OpId, RuntimeId};
 use longshore_core::script::effect_label;
 
 /// Shows another kind of stop than was asked for.
@@ -36,6 +36,19 @@ pub(super) const TAMPERS: &[(&str, Tamper)] = &[
             *event = Event::stop();
         }
         sent
+    }),
+    ("I11", |event, fx| {
+        // A task that waits for one directory is shown with others, which the collector may turn to next.
+        let waits = fx.iter().any(|e| effect_label(e).starts_with("is awaitingroot"))
+            && !fx.iter().any(|e| effect_label(e).starts_with("prepare"));
+        match event {
+            Event::Api { r: Ok(ApiReply::Claimed { offers, .. }), .. } if waits && offers.len() == 1 => {
+                offers[0].root = EnvRoot::new("ws/p-1");
+                offers[0].prior = Some(EnvRoot::new("ws/p-2"));
+                true
+            }
+            _ => false,
+        }
     }),
     ("I19", |event, fx| {
         let third = matches!(event, Event::Stop { .. })
