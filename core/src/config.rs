@@ -129,6 +129,8 @@ pub struct Timing {
     pub gc_first: Duration,
     /// Between the end of a round of the collector and the next. 2 h.
     pub gc: Duration,
+    /// Deadline of one look for directories, of the freeing of one, and of the tidying up of caches. 10 min.
+    pub gc_work: Duration,
     /// After a second signal, everything that is left gets this long. 1 s.
     pub stop_forced: Duration,
 }
@@ -196,6 +198,7 @@ impl Default for Timing {
             stop_forced: s(1),
             gc_first: s(30),
             gc: s(2 * 3600),
+            gc_work: s(10 * 60),
         }
     }
 }
@@ -268,6 +271,7 @@ impl Config {
             ("register retry", t.register_retry),
             ("prepare deadline", t.prepare),
             ("collector", t.gc),
+            ("collector's work", t.gc_work),
         ];
         match periods.into_iter().find(|(_, d)| d.is_zero()) {
             Some((name, _)) => Err(ConfigError::Zero { name }),

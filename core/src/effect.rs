@@ -422,7 +422,6 @@ pub struct CollectCall {
 }
 
 impl CollectCall {
-    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock makes it"))]
     pub(crate) fn new(reserved: &GcReservation, what: Collect) -> Self {
         Self { root: reserved.root.clone(), what }
     }

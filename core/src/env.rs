@@ -4,7 +4,7 @@ use crate::config::{Config, Timing};
 use crate::effect::{ApiCall, Effect, Effects, Fact, FsCall, KillStep, LaunchCall, PhaseName, WsCmd};
 use crate::event::ClaimKey;
 use crate::id::{ConnGen, OpId};
-use crate::op::{ApiOp, FsOp, OpKind, Ops};
+use crate::op::{ApiOp, FsOp, GcOp, OpKind, Ops};
 use crate::rng::Rng;
 use crate::time::{Instant, Now};
 use crate::timer::{TimerKey, Timers};
@@ -43,6 +43,15 @@ impl Cx<'_> {
 
     pub(crate) fn fs(&mut self, claim: ClaimKey, kind: FsOp, call: FsCall) -> OpId {
         let op = self.env.ops.open(OpKind::Fs(claim, kind));
+        self.out.push(Effect::Fs { op, call });
+        op
+    }
+
+    /// Lets the collector work on the disk; it is told to end after the time for that.
+    pub(crate) fn gc(&mut self, kind: GcOp, call: FsCall) -> OpId {
+        let op = self.env.ops.open(OpKind::Gc(kind));
+        let within = self.timing().gc_work;
+        self.arm(TimerKey::Op(op), within);
         self.out.push(Effect::Fs { op, call });
         op
     }

@@ -218,7 +218,7 @@ pub enum Collect {
 }
 
 /// A directory that a scan found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Found {
     /// Which one.
     pub root: EnvRoot,

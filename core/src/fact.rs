@@ -59,6 +59,11 @@ pub enum Fact {
         /// Whether it worked.
         ok: bool,
     },
+    /// More directories were found than the collector takes in one round; the rest is for the next.
+    Uncollected {
+        /// How many.
+        left: u32,
+    },
     /// A task that is already here was offered again, and ignored.
     Duplicate {
         /// The task.

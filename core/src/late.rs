@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// The fate of a post is not known.
     pub(crate) ask: bool,
     pub(crate) tries: u32,
+    /// Its last try before the process ends has failed.
+    pub(crate) spent: bool,
 }
 
 impl Entry {
@@ -43,6 +45,8 @@ pub(crate) struct Late {
     failures: Failures,
     /// The server could not be reached at the last try.
     unreachable: bool,
+    /// The process is to end: every entry gets one more try, at once. Entries that had theirs are behind those that had not.
+    last: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +60,12 @@ impl Late {
     pub(crate) fn add(&mut self, cx: &mut Cx<'_>, entry: Entry) {
         if entry.report.is_some() {
             cx.fact(Fact::ReportLate { claim: entry.claim });
+        }
+        if self.last {
+            // Before all that had their last try, and behind the one whose try is on its way.
+            self.queue.insert(usize::from(self.op.is_some()).min(self.queue.len()), entry);
+            self.send(cx);
+            return;
         }
         self.queue.push_back(entry);
         if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
@@ -82,6 +92,17 @@ impl Late {
         self.queue.is_empty()
     }
 
+    /// The process is to end: what waits is sent now, each entry until it fails once more.
+    pub(crate) fn hurry(&mut self, cx: &mut Cx<'_>) {
+        self.last = true;
+        self.send(cx);
+    }
+
+    /// Whether every entry had its last try.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.op.is_none() && self.queue.front().is_none_or(|entry| entry.spent)
+    }
+
     /// The server answers again: no need to wait out a backoff, if it could not be reached. If it could, and would not take
     /// the report, heartbeats that it takes are no reason to hurry.
     pub(crate) fn nudge(&mut self, cx: &mut Cx<'_>) {
@@ -97,7 +118,7 @@ impl Late {
             return;
         }
         cx.disarm(&TimerKey::Late);
-        let Some(entry) = self.queue.front_mut() else { return };
+        let Some(entry) = self.queue.front_mut().filter(|entry| !entry.spent) else { return };
         entry.tries += 1;
         let claim = entry.claim;
         let (sending, call) = match entry.report {
@@ -140,6 +161,14 @@ impl Late {
 
     /// The next try has to wait, and is another entry's if there is one.
     fn wait(&mut self, cx: &mut Cx<'_>, error: Option<ApiError>) {
+        if self.last {
+            if let Some(mut entry) = self.queue.pop_front() {
+                entry.spent = true;
+                self.queue.push_back(entry);
+            }
+            self.send(cx);
+            return;
+        }
         let timing = &cx.cfg.timers;
         let mut wait = self.failures.next_wait(timing.late_backoff, &mut cx.env.rng);
         if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {

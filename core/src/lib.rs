@@ -30,6 +30,7 @@ mod env;
 pub mod error;
 pub mod event;
 mod fact;
+mod gc;
 pub mod id;
 mod late;
 #[cfg(test)]

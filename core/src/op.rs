@@ -3,9 +3,9 @@
 //! A request is closed exactly once, by a completion of its own domain. Anything else is a stray, and is counted.
 
 use crate::effect::ClaimScope;
-use crate::event::ClaimKey;
+use crate::event::{ClaimKey, Collect};
 use crate::id::{OpId, Provider, RuntimeId, WorkspaceId};
-use crate::token::{ClaimPass, SlotPermit};
+use crate::token::{ClaimPass, GcReservation, SlotPermit};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,12 +76,29 @@ pub(crate) enum FsOp {
     Seal,
 }
 
+/// Work of the collector on the disk.
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum GcOp {
+    Scan,
+    Collect { reserved: GcReservation, what: Collect },
+    Maintain,
+}
+
+/// Work on the disk that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DiskWork {
+    Task(ClaimKey, FsOp),
+    Gc(GcOp),
+}
+
 /// Everything that can be on its way.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OpKind {
     Api(ApiOp),
     Fs(ClaimKey, FsOp),
+    Gc(GcOp),
     Run(ClaimKey),
 }
 
@@ -110,13 +127,14 @@ impl Ops {
     pub(crate) fn close_api(&mut self, op: OpId) -> Option<ApiOp> {
         self.close_if(op, |kind| matches!(kind, OpKind::Api(_))).and_then(|kind| match kind {
             OpKind::Api(api) => Some(api),
-            OpKind::Fs(..) | OpKind::Run(_) => None,
+            OpKind::Fs(..) | OpKind::Gc(_) | OpKind::Run(_) => None,
         })
     }
 
-    pub(crate) fn close_fs(&mut self, op: OpId) -> Option<(ClaimKey, FsOp)> {
-        self.close_if(op, |kind| matches!(kind, OpKind::Fs(..))).and_then(|kind| match kind {
-            OpKind::Fs(claim, fs) => Some((claim, fs)),
+    pub(crate) fn close_fs(&mut self, op: OpId) -> Option<DiskWork> {
+        self.close_if(op, |kind| matches!(kind, OpKind::Fs(..) | OpKind::Gc(_))).and_then(|kind| match kind {
+            OpKind::Fs(claim, fs) => Some(DiskWork::Task(claim, fs)),
+            OpKind::Gc(gc) => Some(DiskWork::Gc(gc)),
             OpKind::Api(_) | OpKind::Run(_) => None,
         })
     }
@@ -134,7 +152,7 @@ impl Ops {
     pub(crate) fn close_run(&mut self, op: OpId) -> Option<ClaimKey> {
         self.close_if(op, |kind| matches!(kind, OpKind::Run(_))).and_then(|kind| match kind {
             OpKind::Run(claim) => Some(claim),
-            OpKind::Api(_) | OpKind::Fs(..) => None,
+            OpKind::Api(_) | OpKind::Fs(..) | OpKind::Gc(_) => None,
         })
     }
 

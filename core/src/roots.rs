@@ -48,18 +48,17 @@ impl EnvRoots {
     }
 
     /// Reserves a root for removal, if nobody has marked it and nobody removes it already.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock is a later machine"))]
     pub(crate) fn reserve_for_gc(&mut self, root: &EnvRoot) -> Option<GcReservation> {
         if self.roots.contains_key(root) {
             return None;
         }
         self.deleting.insert(root.clone());
         self.roots.insert(root.clone(), State::Deleting { waiters: VecDeque::new() });
+        self.deleting.insert(root.clone());
         Some(GcReservation::mint(root.clone()))
     }
 
     /// Ends a removal and marks the root for each claim that waited, in order.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the collector's clock is a later machine"))]
     pub(crate) fn finish_gc(&mut self, done: GcReservation) -> Vec<(ClaimKey, EnvRootGuard)> {
         let GcReservation { root, .. } = done;
         self.deleting.remove(&root);
@@ -82,6 +81,16 @@ impl EnvRoots {
             State::Deleting { .. } => 0,
         };
         self.roots.values().map(refs).sum()
+    }
+
+    /// Whether somebody works in the root, or it is being deleted.
+    pub(crate) fn is_held(&self, root: &EnvRoot) -> bool {
+        self.roots.contains_key(root)
+    }
+
+    /// Roots that are being deleted.
+    pub(crate) fn deleting(&self) -> impl Iterator<Item = &EnvRoot> {
+        self.deleting.iter()
     }
 
     pub(crate) fn is_active(&self, root: &EnvRoot) -> bool {

@@ -148,6 +148,9 @@ impl Runtimes {
     pub(crate) fn listed(&mut self, cx: &mut Cx<'_>, result: Result<ApiReply, ApiError>) -> Vec<Change> {
         self.listing = None;
         let mut changes = Vec::new();
+        if self.closed {
+            return changes;
+        }
         match result {
             Ok(ApiReply::Workspaces { list, legacy }) => {
                 self.listed = true;
@@ -372,6 +375,9 @@ impl Runtimes {
 
     /// One registration for a wave of lost runtimes: at once for the first, later for the rest.
     fn register_coalesced(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
+        if self.closed {
+            return;
+        }
         let gap = cx.timing().register_coalesce;
         let leaving = self.is_leaving(workspace);
         let Some(ws) = self.workspaces.get_mut(workspace) else { return };
@@ -429,13 +435,20 @@ impl Runtimes {
         }
     }
 
-    /// Nothing is listed or registered from now on. Returns the runtimes to take off line.
-    pub(crate) fn close(&mut self, cx: &mut Cx<'_>) -> Vec<RuntimeId> {
+    /// Nothing is listed or registered from now on; what is on its way is left to end by itself.
+    pub(crate) fn rest(&mut self, cx: &mut Cx<'_>) {
         self.closed = true;
         cx.disarm(&TimerKey::Sync);
         cx.disarm(&TimerKey::Renew);
-        for (id, ws) in &self.workspaces {
+        for id in self.workspaces.keys() {
             cx.disarm(&TimerKey::Register(id.clone()));
+        }
+    }
+
+    /// Nothing is listed or registered from now on. Returns the runtimes to take off line.
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>) -> Vec<RuntimeId> {
+        self.rest(cx);
+        for ws in self.workspaces.values() {
             if let Some(op) = ws.registering {
                 cx.cancel(op);
             }

@@ -3,7 +3,7 @@
 use crate::home::Home;
 use longshore_core::config::Config;
 use longshore_core::effect::ExitReport;
-use longshore_core::event::Event;
+use longshore_core::event::{Event, StopKind};
 use longshore_core::rng::Seed;
 use longshore_io_tokio::clock::Clock;
 use longshore_io_tokio::config::{Env, Flags, Settings};
@@ -88,8 +88,13 @@ impl DriverUnderTest {
 
     /// Asks for the end; the second time it hurries.
     pub async fn ask_to_stop(&self) {
+        self.ask_to_stop_as(StopKind::Now).await;
+    }
+
+    /// The same, in this way.
+    pub async fn ask_to_stop_as(&self, how: StopKind) {
         // A driver that has ended needs no asking.
-        let _ = self.events.send(Event::stop()).await;
+        let _ = self.events.send(Event::Stop { how }).await;
     }
 
     fn running(&self) -> Option<JoinHandle<ExitReport>> {
@@ -99,6 +104,11 @@ impl DriverUnderTest {
     /// Asks for the end and waits for it. To be called once.
     pub async fn stop(&self) -> Finished {
         self.ask_to_stop().await;
+        self.ended().await
+    }
+
+    /// Waits for the end. To be called once.
+    pub async fn ended(&self) -> Finished {
         let running = self.running().expect("it was not stopped before");
         let ended = tokio::time::timeout(END, running).await;
         ended.expect("the driver ends in time").expect("it does not panic")

@@ -1,7 +1,8 @@
 //! The structural check: every token is where it belongs.
 
 use super::State;
-use crate::op::OpKind;
+use crate::op::{GcOp, OpKind};
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Something that cannot be, is.
@@ -19,6 +20,9 @@ pub enum Broken {
         /// What tasks hold.
         held: u64,
     },
+    /// INV-129: what is being deleted, and the reservations of the requests that delete it.
+    #[error("the roots that are being deleted and the reservations for that are not the same")]
+    Reservations,
     /// INV-41.
     #[error("{counted} claims are counted as on their way, {open} are")]
     Claims {
@@ -47,6 +51,13 @@ impl State {
         let (marks, held) = (self.roots.marks(), self.tasks.values().map(crate::task::Task::marks).sum());
         if marks != held {
             return Err(Broken::Marks { marks, held });
+        }
+        let reserved = self.env.ops.iter().filter_map(|(_, kind)| match kind {
+            OpKind::Gc(GcOp::Collect { reserved, .. }) => Some(&reserved.root),
+            _ => None,
+        });
+        if reserved.collect::<BTreeSet<_>>() != self.roots.deleting().collect() {
+            return Err(Broken::Reservations);
         }
         let claims = |kind: &OpKind| {
             matches!(kind, OpKind::Api(crate::op::ApiOp::Claim { .. } | crate::op::ApiOp::ClaimOne { .. }))

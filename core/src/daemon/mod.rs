@@ -1,6 +1,7 @@
 //! The daemon: all machines, one entry, one exit.
 
 mod check;
+mod collect;
 mod route;
 mod stop;
 mod view;
@@ -15,6 +16,7 @@ use crate::digest::Digest;
 use crate::effect::{Effects, ExitCause};
 use crate::env::{Cx, Env};
 use crate::event::{ClaimKey, Event};
+use crate::gc::GcClock;
 use crate::id::{RuntimeId, TaskId};
 use crate::late::Late;
 use crate::link::Link;
@@ -50,6 +52,7 @@ struct State {
     by_id: BTreeMap<TaskId, ClaimKey>,
     by_runtime: BTreeSet<(RuntimeId, ClaimKey)>,
     roots: EnvRoots,
+    gc: GcClock,
     late: Late,
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
@@ -103,6 +106,7 @@ impl Daemon {
             by_id: BTreeMap::new(),
             by_runtime: BTreeSet::new(),
             roots: EnvRoots::default(),
+            gc: GcClock::default(),
             late: Late::default(),
             shutdown: Shutdown::default(),
             dialled: false,

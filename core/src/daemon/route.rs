@@ -8,7 +8,7 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
-use crate::op::ApiOp;
+use crate::op::{ApiOp, DiskWork};
 use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
@@ -31,23 +31,29 @@ impl State {
             Event::Api { op, r } => self.api_ended(*op, r, out),
             Event::Fs { op, r } => {
                 split!(self, out => cx, tasks, roots);
-                let Some((claim, kind)) = cx.env.ops.close_fs(*op) else { return };
-                if let Some(task) = tasks.get_mut(&claim) {
-                    task.fs_ended(&mut cx, roots, *op, kind, r.clone());
+                match cx.env.ops.close_fs(*op) {
+                    Some(DiskWork::Task(claim, kind)) => {
+                        if let Some(task) = tasks.get_mut(&claim) {
+                            task.fs_ended(&mut cx, roots, *op, kind, r.clone());
+                        }
+                        self.reap(claim, out);
+                    }
+                    Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
+                    None => {}
                 }
-                self.reap(claim, out);
             }
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
-            Event::Stop { .. } => self.stop(out),
+            Event::Stop { how } => self.stop(*how, out),
             Event::Recovered { .. } | Event::Gate { .. } => self.env.ops.stray(),
         }
     }
 
     fn run(&mut self, op: OpId, run: &RunEvent, out: &mut Effects) {
-        split!(self, out => cx, tasks);
+        split!(self, out => cx, tasks, shutdown);
         if let RunEvent::Ended { outcome } = run {
             let Some(claim) = cx.env.ops.close_run(op) else { return };
+            shutdown.left.remove(&claim);
             if let Some(task) = tasks.get_mut(&claim) {
                 task.run_ended(&mut cx, op, *outcome);
             }
@@ -58,7 +64,7 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
         let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
@@ -82,7 +88,7 @@ impl State {
             ApiOp::Register(workspace) => {
                 if !self.shutdown.is_serving() {
                     let hosted = runtimes.registered_too_late(op, &workspace, r);
-                    self.deregister(hosted, out);
+                    self.registered_too_late(hosted, out);
                     return;
                 }
                 let busy = |runtime: &RuntimeId| {
@@ -121,7 +127,10 @@ impl State {
                 let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh(r));
                 self.caught(catch, out);
             }
-            ApiOp::Collectable => {}
+            ApiOp::Collectable => {
+                let idle = tasks.is_empty();
+                gc.told(&mut cx, roots, op, r, idle);
+            }
             ApiOp::ClaimOne { slot, pass, runtime, provider } => {
                 let claim = (op, slot, pass, runtime, provider);
                 let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh(r));
@@ -310,7 +319,7 @@ impl State {
 
     /// A deadline passed.
     pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc);
         match timer {
             TimerKey::Stop => self.stop_due(out),
             TimerKey::Op(op) => cx.cancel(*op),
@@ -333,7 +342,8 @@ impl State {
             }
             TimerKey::Late => late.send(&mut cx),
             TimerKey::Poll => claims.poll_due(),
-            TimerKey::HoldOff | TimerKey::Gc => {}
+            TimerKey::HoldOff => {}
+            TimerKey::Gc => gc.due(&mut cx, roots, tasks.is_empty()),
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
             TimerKey::Link => {
@@ -349,9 +359,15 @@ impl State {
     /// What follows from the state alone: freed slots are used, a stop goes on, strays are told.
     pub(super) fn finish_step(&mut self, out: &mut Effects) {
         self.stop_on(out);
-        split!(self, out => cx, runtimes, claims);
+        split!(self, out => cx, runtimes, claims, tasks, gc);
         if self.leaving.is_none() {
             claims.feed(&mut cx, runtimes);
+        }
+        if runtimes.is_ready() {
+            gc.ready(&mut cx);
+        }
+        if !tasks.is_empty() {
+            gc.make_way(&mut cx);
         }
         let total = cx.env.ops.strays();
         if total > self.strays_told {
@@ -360,10 +376,13 @@ impl State {
         }
         if let Some(cause) = self.leaving {
             self.exited = true;
-            let abandoned =
-                self.tasks.values().filter(|task| task.owes_report()).map(|task| task.id().clone());
+            let restart = cause == ExitCause::Restarting;
+            let lost = self.tasks.values().filter(|task| task.owes_report() && !(restart && task.is_kept()));
+            let abandoned = lost.map(|task| task.id().clone());
             let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
-            out.push(Effect::Exit { report: ExitReport { cause, abandoned, kept: Vec::new() } });
+            let kept = self.tasks.values().filter(|task| restart && task.is_kept());
+            let kept = kept.map(|task| task.id().clone()).collect();
+            out.push(Effect::Exit { report: ExitReport { cause, abandoned, kept } });
         }
     }
 

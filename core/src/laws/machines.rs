@@ -230,6 +230,7 @@ impl Machine for Outbox {
             have: 1 + choose.below(3) + u32::from(report.is_none()),
             ask: choose.one_in(3),
             tries: 6,
+            spent: false,
         };
         self.late.add(cx, entry);
     }

@@ -11,7 +11,8 @@ pub(super) fn api_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &ApiCall, f
     let claim = life.offer.claim.0;
     match call {
         ApiCall::Lease { .. } => {
-            let phase = matches!(life.prepare, Stage::Open(_) | Stage::Done)
+            let phase = life.slot.is_some()
+                && life.prepare != Stage::Failed
                 && !life.started
                 && life.runs == 0
                 && life.settling.is_none();

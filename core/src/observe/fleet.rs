@@ -245,11 +245,11 @@ impl FleetBook {
         }
     }
 
-    pub(super) fn settle(&self, at: &At<'_>, found: &mut Found) {
+    pub(super) fn settle(&self, at: &At<'_>, beats: bool, found: &mut Found) {
         if let LinkState::Up(set) = self.link {
             found.require(set == self.set, "INV-64", || "the connection is up for an old set".into());
         }
-        if at.due || at.stopping {
+        if at.due || !beats {
             return;
         }
         for (id, runtime) in &self.runtimes {

@@ -29,6 +29,10 @@ pub(super) struct Life {
     pub(super) ending: bool,
     /// What it is to be failed with, whatever it came to: it was ended by a watchdog.
     pub(super) forced: Option<FailReason>,
+    /// Something other than a stop ends it.
+    pub(super) ended: bool,
+    /// The agent gave its result.
+    pub(super) answered: bool,
     pub(super) prepare: Stage,
     pub(super) prepare_at: Instant,
     pub(super) lease: Option<OpId>,
@@ -95,6 +99,8 @@ impl Life {
             roots,
             ending: false,
             forced: None,
+            ended: false,
+            answered: false,
             prepare: Stage::Not,
             prepare_at: now,
             lease: None,

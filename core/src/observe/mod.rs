@@ -11,6 +11,7 @@ mod claims;
 mod deadlines;
 mod fleet;
 mod freshness;
+mod gc;
 mod life;
 mod link;
 mod ops;
@@ -32,6 +33,7 @@ use crate::event::{ApiReply, Event, WsEvent};
 use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
+use gc::GcBook;
 use ops::{End, OpBook};
 use seen::{Books, Seen};
 use silence::SilenceBook;
@@ -124,6 +126,7 @@ pub struct Rules {
     fleet: FleetBook,
     tasks: TaskBook,
     silence: SilenceBook,
+    gc: GcBook,
     stop: StopBook,
     books: Books,
     spins: usize,
@@ -143,6 +146,7 @@ impl Rules {
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
             silence: SilenceBook::default(),
+            gc: GcBook::default(),
             stop: StopBook::default(),
             books: Books::default(),
             spins: 0,
@@ -158,8 +162,8 @@ impl Rules {
     /// A hash of everything that later judgements depend on: all bookkeeping, without the number of steps and what is broken already.
     /// Equal histories give equal hashes; so may others.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, silence, stop, books, spins, started } = self;
-        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (silence, stop, books, spins, started)))
+        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, silence, gc, stop, books, spins, started } = self;
+        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (silence, gc, stop, books, spins, started)))
     }
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.
@@ -178,7 +182,7 @@ impl Rules {
         let was_due = self.wakeup.is_some_and(|at| at <= now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
         self.stop.event(step.event, now, late);
-        let Self { cfg, found, ops, claims, fleet, tasks, silence, stop, books, .. } = self;
+        let Self { cfg, found, ops, claims, fleet, tasks, silence, gc, stop, books, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= now);
         let at = At { now, awake, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
@@ -194,7 +198,8 @@ impl Rules {
             found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
         }
         if let Some(closed) = &closed {
-            tasks.closed(&at, closed, found);
+            tasks.closed(&at, closed, gc, found);
+            gc.closed(&at, closed);
             claims.closed(&at, closed);
             fleet.closed(&at, closed);
             silence.closed(closed);
@@ -215,9 +220,10 @@ impl Rules {
             if let Effect::Exit { report } = effect {
                 tasks.exit(report, found);
             }
-            stop.effect(effect, &at, fleet, found);
+            stop.effect(effect, &at, (fleet, ops, tasks), found);
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
+            gc.effect(&at, cfg, effect, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
@@ -228,8 +234,9 @@ impl Rules {
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
             silence.settle(&at, found);
-            fleet.settle(&at, found);
-            stop.settle(&at, found);
+            fleet.settle(&at, stop.beats(now), found);
+            gc.settle(step.view, found);
+            stop.settle(&at, ops, found);
             slots(step.view, claims, found);
         }
         let size = step.view.runtime_count()

@@ -5,6 +5,7 @@ use crate::effect::{ApiCall, Effect, FsCall, KillStep};
 use crate::error::{ApiError, FsError};
 use crate::event::{ApiReply, ClaimKey, Event, FsReply, RunEvent, RunOutcome};
 use crate::id::OpId;
+use crate::time::Instant;
 use std::collections::BTreeMap;
 
 /// What was asked.
@@ -19,6 +20,9 @@ pub(super) enum What {
 struct Open {
     what: What,
     cancelled: bool,
+    /// When the core itself cancels it.
+    deadline: Option<Instant>,
+    killed: bool,
     /// Which steps of the kill ladder were taken.
     told_to_end: bool,
 }
@@ -61,6 +65,28 @@ impl OpBook {
             .map_or("nothing on its way".into(), |open| format!("first of them {:?}", open.what))
     }
 
+    /// Whether such a request to the server is on its way.
+    pub(super) fn any(&self, wanted: fn(&ApiCall) -> bool) -> bool {
+        self.open.values().any(|open| matches!(&open.what, What::Api(call) if wanted(call)))
+    }
+
+    /// Whether one is on its way that was not cancelled.
+    pub(super) fn any_uncancelled(&self, wanted: fn(&ApiCall) -> bool) -> bool {
+        let goes_on = |open: &Open| !open.cancelled && matches!(&open.what, What::Api(call) if wanted(call));
+        self.open.values().any(goes_on)
+    }
+
+    /// Whether a run goes on that was not killed.
+    pub(super) fn any_run_not_killed(&self) -> bool {
+        self.open.values().any(|open| matches!(open.what, What::Run(_)) && !open.killed)
+    }
+
+    /// What is asked of the server, if its deadline is still to come.
+    pub(super) fn call_before_deadline(&self, op: OpId, now: Instant) -> Option<&ApiCall> {
+        let open = self.open.get(&op).filter(|open| open.deadline.is_some_and(|at| at > now))?;
+        if let What::Api(call) = &open.what { Some(call) } else { None }
+    }
+
     /// Closes what the event answers; `None` if it answers nothing, or not in its kind.
     pub(super) fn event<'a>(&mut self, event: &'a Event) -> Option<Closed<'a>> {
         let (op, end) = match event {
@@ -83,10 +109,10 @@ impl OpBook {
         match effect {
             Effect::Api { op, call, deadline } => {
                 found.require(*deadline > at.now, "I4", || format!("{call:?} is due when it is sent"));
-                self.opened(*op, What::Api(call.clone()), found);
+                self.opened(*op, What::Api(call.clone()), Some(*deadline), found);
             }
-            Effect::Fs { op, call } => self.opened(*op, What::Fs(call.clone()), found),
-            Effect::Run { op, call } => self.opened(*op, What::Run(call.claim()), found),
+            Effect::Fs { op, call } => self.opened(*op, What::Fs(call.clone()), None, found),
+            Effect::Run { op, call } => self.opened(*op, What::Run(call.claim()), None, found),
             Effect::Cancel { op } => {
                 let open = self.open.get_mut(op).filter(|open| !matches!(open.what, What::Run(_)));
                 let once = open.is_some_and(|open| !std::mem::replace(&mut open.cancelled, true));
@@ -100,6 +126,7 @@ impl OpBook {
                     found.require(false, "I20", || format!("run {} is killed, which is not there", op.0));
                     return;
                 };
+                run.killed |= *step == KillStep::Kill;
                 match step {
                     KillStep::CloseInput => {}
                     KillStep::End { .. } => run.told_to_end = true,
@@ -112,9 +139,10 @@ impl OpBook {
         }
     }
 
-    fn opened(&mut self, op: OpId, what: What, found: &mut Found) {
+    fn opened(&mut self, op: OpId, what: What, deadline: Option<Instant>, found: &mut Found) {
         found.require(op.0 > self.last, "I4", || format!("number {} of {what:?} was used before", op.0));
         self.last = self.last.max(op.0);
-        self.open.insert(op, Open { what, cancelled: false, told_to_end: false });
+        let open = Open { what, cancelled: false, deadline, killed: false, told_to_end: false };
+        self.open.insert(op, open);
     }
 }

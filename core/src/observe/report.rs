@@ -44,7 +44,7 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     found.require(life.run.is_none() && life.start.is_none(), "INV-96", || {
         format!("claim {claim} is reported while it runs or starts")
     });
-    found.require(life.unwind == Stage::Done, "INV-77", || {
+    found.require(life.unwind == Stage::Done || life.prepare == Stage::Not, "INV-77", || {
         format!("claim {claim} is reported before its temp dir is gone")
     });
     let waited = life.settling.is_some_and(|since| at.now >= since.after(at.timing.drain));

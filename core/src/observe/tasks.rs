@@ -2,13 +2,14 @@
 
 use super::calls::{api_closed, api_sent, fs_sent};
 use super::fleet::FleetBook;
+use super::gc::GcBook;
 use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
 use super::{At, Found, report};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
+use crate::effect::{ApiCall, Effect, EndReason, ExitCause, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
-use crate::id::{OpId, Provider, RuntimeId, TaskId};
+use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
 use std::collections::BTreeMap;
 
@@ -45,7 +46,13 @@ impl TaskBook {
         self.lives.values().any(|life| life.offer.task == *task && (!life.released || life.is_owed()))
     }
 
-    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, found: &mut Found) {
+    /// Whether a task that has a slot may work in this directory.
+    pub(super) fn works_in(&self, root: &EnvRoot) -> Option<ClaimKey> {
+        let holds = |life: &&Life| life.slot.is_some() && !life.released && life.roots.contains(root);
+        self.lives.values().find(holds).map(|life| life.offer.claim)
+    }
+
+    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, gc: &GcBook, found: &mut Found) {
         match (&closed.what, closed.end) {
             (What::Api(call), End::Api(result)) => {
                 if super::is_claim(call)
@@ -64,7 +71,7 @@ impl TaskBook {
                         life.prepare = Stage::Failed;
                         if let Ok(FsReply::Prepared { root }) = result {
                             life.prepare = Stage::Done;
-                            if !life.roots.contains(root) {
+                            if !life.roots.contains(root) && !gc.is_freeing(root) {
                                 life.roots.push(root.clone());
                             }
                         }
@@ -85,7 +92,32 @@ impl TaskBook {
         }
     }
 
+    /// Directories that a claim may work in.
+    pub(super) fn roots(&self, claim: ClaimKey) -> &[EnvRoot] {
+        self.lives.get(&claim).map_or(&[], |life| &life.roots)
+    }
+
+    /// Whether any task is here.
+    pub(super) fn any(&self) -> bool {
+        self.lives.values().any(|life| !life.released)
+    }
+
+    /// Whether the claim's agent was ever launched.
+    pub(super) fn was_launched(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(|life| life.runs > 0)
+    }
+
+    /// Whether there is a reason to end a run, apart from a stop.
+    pub(super) fn may_be_killed(&self, run: OpId) -> bool {
+        self.lives.values().any(|life| life.run == Some(run) && (life.ended || life.answered))
+    }
+
     pub(super) fn progress(&mut self, op: OpId, event: &RunEvent) {
+        if let (RunEvent::Result, Some(life)) =
+            (event, self.lives.values_mut().find(|life| life.run == Some(op)))
+        {
+            life.answered = true;
+        }
         let RunEvent::Progress { have, session, .. } = event else { return };
         if let Some(life) = self.lives.values_mut().find(|life| life.run == Some(op)) {
             life.have = life.have.max(*have);
@@ -180,6 +212,7 @@ impl TaskBook {
                         EndReason::TooLong => Some(FailReason::Timeout),
                         _ => None,
                     };
+                    life.ended |= *why != EndReason::Stop;
                 }
             }
             Fact::UsageLost { claim } => {
@@ -189,7 +222,7 @@ impl TaskBook {
             }
             Fact::Released { claim, slot } => {
                 let Some(life) = self.lives.get_mut(claim) else { return };
-                let sealed = life.slot.is_none() || life.seal == Stage::Done;
+                let sealed = life.slot.is_none() || life.seal == Stage::Done || life.prepare == Stage::Not;
                 found.require(sealed && life.slot == *slot && !life.released, "I13", || {
                     format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
                 });
@@ -225,7 +258,8 @@ impl TaskBook {
             return;
         };
         // Within the step that ends a task, its marks and its slot go after this.
-        let told = life.is_reported() || (life.report.kind.is_none() && life.seal == Stage::Done);
+        let silent = life.seal == Stage::Done || (life.prepare == Stage::Not && life.may_be_silent());
+        let told = life.is_reported() || (life.report.kind.is_none() && silent);
         found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
         found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
             format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
@@ -241,11 +275,18 @@ impl TaskBook {
             if self.lives.values().any(other) {
                 continue;
             }
-            found.require(named || life.may_be_silent() || !life.is_owed(), "I8", || {
+            let told = named || exit.kept.contains(&life.offer.task);
+            found.require(told || life.may_be_silent() || !life.is_owed(), "I8", || {
                 format!("claim {} is abandoned without a word", life.offer.claim.0)
             });
             found.require(!(named && life.is_reported()), "I8", || {
                 format!("claim {} is named as abandoned, and is reported", life.offer.claim.0)
+            });
+            let kept = exit.kept.contains(&life.offer.task);
+            let goes_on = life.run.is_some() && exit.cause == ExitCause::Restarting;
+            found.require(kept == goes_on && !(kept && named), "RESTART", || {
+                let claim = life.offer.claim.0;
+                format!("claim {claim}: kept {kept}, abandoned {named}, its run goes on {goes_on}")
             });
         }
     }
@@ -267,14 +308,22 @@ impl TaskBook {
         found.require(seen == live, "I1", || format!("{live} tasks should be here, {seen} are"));
         for life in self.lives.values() {
             let claim = life.offer.claim.0;
-            if life.slot.is_some() && !life.released {
+            // One that waits for the collector has not marked all of it yet, and touches nothing.
+            if life.slot.is_some() && !life.released && life.prepare != Stage::Not {
                 for root in &life.roots {
                     found.require(view.is_root_active(root), "INV-124", || {
                         format!("{root} is not marked although claim {claim} works in it")
                     });
                 }
             }
-            let leased = matches!(life.prepare, Stage::Open(_) | Stage::Done)
+            let waits = life.slot.is_some() && life.prepare == Stage::Not && !life.released;
+            found.require(!(waits && life.ending) || life.report.kind.is_some(), "INV-132", || {
+                format!("claim {claim} is to end, and waits for the collector")
+            });
+            let leased = life.slot.is_some()
+                && life.prepare != Stage::Failed
+                && !life.released
+                && life.report.kind.is_none()
                 && !(life.started || life.ending || at.due)
                 && life.settling.is_none()
                 && life.lease.is_none();

@@ -6,8 +6,10 @@ use super::world::{Call, Link, World};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
-use crate::id::{OpId, WorkspaceId};
+use crate::event::{
+    ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+};
+use crate::id::{EnvRoot, OpId, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;
 
@@ -41,6 +43,10 @@ impl World {
             Call::Fs(FsCall::Prepare { root, .. }) => {
                 Event::Fs { op, r: Ok(FsReply::Prepared { root: root.clone() }) }
             }
+            Call::Fs(FsCall::Scan) => {
+                let root = EnvRoot::new("ws/p-0");
+                Event::Fs { op, r: Ok(FsReply::Scanned { found: vec![Found { root, what: None }] }) }
+            }
             Call::Fs(_) => Event::Fs { op, r: Ok(FsReply::Done) },
             Call::Run(_) => {
                 let have = self.runs.get(&op).map_or(0, |run| run.have);
@@ -72,6 +78,7 @@ impl World {
             ApiCall::Start(start) if self.status(start.claim()) != Some(TaskStatus::Dispatched) => {
                 return Err(ApiError::Refused { status: 400, kind: Refusal::Other });
             }
+            ApiCall::Collectable { .. } => ApiReply::Collectable { what: Collect::All },
             ApiCall::MessagesKnown { after, .. } => ApiReply::Known { upto: *after },
             _ => ApiReply::Done,
         })
@@ -84,9 +91,14 @@ impl Runner {
         let deadline = self.world.now().mono.after(HEAL_BUDGET);
         let mut steps = 0;
         let mut calm_since: Option<Instant> = None;
+        let mut runtimes = 0;
         while steps < MOST_STEPS && self.violations().is_empty() && !self.world.exited {
             let now = self.world.now().mono;
             let calm = self.is_calm();
+            // A runtime that has just come must be asked for too, and has to be given the time for it.
+            if std::mem::replace(&mut runtimes, self.daemon.view().runtime_count()) != runtimes {
+                calm_since = None;
+            }
             match calm_since {
                 Some(since) if calm && now.since(since) >= REST => break,
                 _ if now > deadline => break,

@@ -125,6 +125,7 @@ fn fact(fact: &Fact) -> String {
         Fact::Collected { root, what, ok } => {
             format!("is collected {root} {what:?}{}", if *ok { "" } else { " badly" }).to_lowercase()
         }
+        Fact::Uncollected { left } => format!("is uncollected {left}"),
         Fact::Duplicate { task } => format!("is duplicate {task}"),
         Fact::HandedBack { claim, reason, .. } => format!("is handed back {} {}", claim.0, reason.as_str()),
         Fact::Unusable { count } => format!("is unusable {count}"),

@@ -2,11 +2,11 @@
 
 use super::Choose;
 use super::swarm::Size;
-use super::world::World;
+use super::world::{Call, World};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
-    ApiReply, ClaimKey, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus,
+    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus,
 };
 use crate::id::{EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::reason::FailReason;
@@ -65,6 +65,10 @@ impl World {
             ApiCall::Messages { after, upto, .. } if choose.one_in(8) => {
                 ApiReply::Known { upto: after + choose.below(upto - after + 1) }
             }
+            ApiCall::Collectable { .. } => {
+                let what = [Collect::Keep, Collect::Artifacts, Collect::All][choose.below(3) as usize];
+                ApiReply::Collectable { what }
+            }
             ApiCall::MessagesKnown { after, .. } => ApiReply::Known { upto: after + choose.below(4) },
             _ => ApiReply::Done,
         })
@@ -107,7 +111,10 @@ impl World {
         };
         let runtime = meant.unwrap_or_else(|| self.some_runtime(choose));
         let root = EnvRoot::new(format!("ws/{task}"));
-        let prior = choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3))));
+        let prior = match self.freeing() {
+            Some(root) if choose.one_in(2) => Some(root),
+            _ => choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3)))),
+        };
         let fault = choose.one_in(12).then_some(FailReason::InvalidTaskIdentity);
         Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault, in_place: false }
     }
@@ -134,9 +141,37 @@ impl World {
                 FsReply::Prepared { root }
             }
             FsCall::Resolve { .. } => FsReply::Resolved { path: PathKey::new("dir-1") },
-            FsCall::Scan => FsReply::Scanned { found: Vec::new() },
+            FsCall::Scan => FsReply::Scanned { found: self.found(choose) },
             _ => FsReply::Done,
         })
+    }
+
+    /// A directory that is being freed.
+    fn freeing(&self) -> Option<EnvRoot> {
+        self.open.values().find_map(|call| match call {
+            Call::Fs(FsCall::Collect(call)) => Some(call.root().clone()),
+            _ => None,
+        })
+    }
+
+    /// What a scan finds: directories of tasks, also of those that are at work, and others; sometimes one twice.
+    fn found(&self, choose: &mut dyn Choose) -> Vec<Found> {
+        let count = choose.below(5);
+        let some = |_| {
+            let root = match choose.below(4) {
+                0 => EnvRoot::new("ws/elsewhere"),
+                1 if !self.tasks.is_empty() => {
+                    let nth = choose.below(self.tasks.len() as u32) as usize;
+                    let task = self.tasks.keys().nth(nth).cloned().unwrap_or_else(|| TaskId::new("t-none"));
+                    EnvRoot::new(format!("ws/{task}"))
+                }
+                _ => EnvRoot::new(format!("ws/p-{}", choose.below(3))),
+            };
+            let what = [None, None, Some(Collect::Keep), Some(Collect::Artifacts), Some(Collect::All)]
+                [choose.below(5) as usize];
+            Found { root, what }
+        };
+        (0..count).map(some).collect()
     }
 
     pub(super) fn run_event(&self, choose: &mut dyn Choose, op: OpId) -> RunEvent {

@@ -7,7 +7,7 @@ use super::swarm::{Mix, Size};
 use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, Registered, RunEvent, TaskStatus, WsEvent};
+use crate::event::{ApiReply, ClaimKey, Event, Registered, RunEvent, StopKind, TaskStatus, WsEvent};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -133,6 +133,11 @@ impl World {
         }
         if choose.one_in(3) {
             windows(choose, &mut cfg.timers);
+        }
+        if choose.one_in(3) {
+            cfg.gc = true;
+            // So short that rounds meet tasks.
+            cfg.timers.gc = Duration::from_secs([10, 40, 7_200][choose.below(3) as usize]);
         }
         cfg
     }
@@ -317,7 +322,9 @@ impl World {
                 self.jump(choose);
                 Some(Event::Tick)
             }
-            95 if self.stops < 2 && choose.one_in(3) => Some(Event::stop()),
+            95 if self.stops == 0 && choose.one_in(3) => Some(some_stop(choose)),
+            // Who has asked once asks again, and who has asked twice does so soon.
+            95..97 if self.stops == 2 || (self.stops == 1 && choose.one_in(3)) => Some(some_stop(choose)),
             _ => self.answer(choose),
         };
         let event = event.unwrap_or_else(|| {
@@ -361,6 +368,10 @@ impl World {
     fn answer(&mut self, choose: &mut dyn Choose) -> Option<Event> {
         let op = if choose.one_in(2) { self.open.keys().next().copied() } else { self.some_open(choose) }?;
         let call = self.open.get(&op).cloned()?;
+        if matches!(call, Call::Fs(FsCall::Collect(_))) && choose.percent(80) {
+            // Freeing takes long: meanwhile tasks come that want the directory.
+            return None;
+        }
         self.advance([0, 0, 1, 7, 90, 400][choose.below(6) as usize]);
         Some(match call {
             Call::Api(call) => Event::Api { op, r: self.api_reply(choose, op, &call) },
@@ -424,4 +435,15 @@ impl World {
             },
         }
     }
+}
+
+/// A request to stop, of any kind.
+fn some_stop(choose: &mut dyn Choose) -> Event {
+    let how = match choose.below(6) {
+        0 | 1 => StopKind::Now,
+        2 => StopKind::Drain { within_ms: None },
+        3 => StopKind::Drain { within_ms: Some([0, 1_500, 40_000][choose.below(3) as usize]) },
+        _ => StopKind::Restart,
+    };
+    Event::Stop { how }
 }

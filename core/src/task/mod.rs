@@ -53,6 +53,8 @@ pub(crate) struct Task {
     record: bool,
     /// Whether the daemon stops: nothing is launched any more.
     stopping: bool,
+    /// Whether anything was begun in its directory, which then has to be unwound and sealed.
+    touched: bool,
     /// What the late outbox has to take over, and how often it was tried.
     late_report: Option<(ReportKind, u32)>,
 }
@@ -80,7 +82,7 @@ impl Task {
             root: offer.root,
             slot,
             marks: Vec::new(),
-            phase: Phase::AwaitingRoot,
+            phase: Phase::Moving,
             ending: None,
             watch: Watch::default(),
             messages: Messages::default(),
@@ -88,6 +90,7 @@ impl Task {
             pin: Side::default(),
             lost: false,
             stopping: false,
+            touched: false,
             record: false,
             late_report: None,
         }
@@ -110,6 +113,10 @@ impl Task {
         }
         task.watch = Watch::start(cx, claim);
         cx.phase(claim, PhaseName::AwaitingRoot);
+        // The time of the preparation and its lease begin here: the server counts from the claim, whatever is waited for.
+        let within = cx.timing().prepare;
+        cx.arm(TimerKey::Prepare(claim), within);
+        task.phase = Phase::AwaitingRoot { lease: Lease::start(cx, claim) };
         task.prepare_once_marked(cx);
         task
     }
@@ -161,21 +168,19 @@ impl Task {
     }
 
     /// A mark that waited for the collector is granted.
-    #[expect(dead_code, reason = "only the collector's clock, a later machine, makes a mark wait")]
     pub(crate) fn marked(&mut self, cx: &mut Cx<'_>, mark: EnvRootGuard) {
         self.marks.push(mark);
         self.prepare_once_marked(cx);
     }
 
     fn prepare_once_marked(&mut self, cx: &mut Cx<'_>) {
-        if !matches!(self.phase, Phase::AwaitingRoot) || self.marks.len() < self.wanted_marks() {
+        if !matches!(self.phase, Phase::AwaitingRoot { .. }) || self.marks.len() < self.wanted_marks() {
             return;
         }
         let Some(slot) = self.slot() else { return };
+        let Phase::AwaitingRoot { lease } = std::mem::replace(&mut self.phase, Phase::Moving) else { return };
         let claim = self.claim;
-        let within = cx.timing().prepare;
-        cx.arm(TimerKey::Prepare(claim), within);
-        let lease = Lease::start(cx, claim);
+        self.touched = true;
         let op = cx.fs(claim, FsOp::Prepare, FsCall::Prepare { claim, root: self.root.clone(), slot });
         cx.phase(claim, PhaseName::Preparing);
         self.phase = Phase::Preparing { op, lease };
@@ -219,7 +224,13 @@ impl Task {
         match result {
             Ok(FsReply::Prepared { root }) => {
                 if root != self.root && self.prior.as_ref() != Some(&root) {
-                    self.marks.extend(roots.acquire(&root, self.claim));
+                    let Some(mark) = roots.acquire(&root, self.claim) else {
+                        // The collector deletes it at this moment: it cannot be worked in.
+                        roots.forget_waiter(self.claim);
+                        self.prepare_failed(cx, lease, FailReason::RuntimeOffline);
+                        return;
+                    };
+                    self.marks.push(mark);
                 }
                 self.enter_start(cx, Prepared::mint(root), lease);
             }
@@ -273,10 +284,7 @@ impl Task {
         cx.disarm(&TimerKey::Prepare(self.claim));
         cx.disarm(&TimerKey::Lease(self.claim));
         match &mut self.phase {
-            Phase::AwaitingRoot => {
-                let verdict = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline });
-                self.enter_settle(cx, verdict, false);
-            }
+            Phase::AwaitingRoot { .. } => self.wait_no_more(cx),
             Phase::Preparing { op, .. } => {
                 let op = *op;
                 cx.cancel(op);
@@ -289,6 +297,19 @@ impl Task {
             | Phase::Reporting(_)
             | Phase::Sealing { .. }
             | Phase::Over => {}
+        }
+    }
+
+    /// Ends the wait for the directory: nothing was touched, so nothing is unwound.
+    fn wait_no_more(&mut self, cx: &mut Cx<'_>) {
+        if let Phase::AwaitingRoot { lease } = std::mem::replace(&mut self.phase, Phase::Moving) {
+            let _stopped = lease.stop(cx, self.claim);
+        }
+        if let Some(kind) = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline }) {
+            self.enter_report(cx, kind);
+        } else {
+            self.watch.stop(cx, self.claim);
+            self.phase = Phase::Over;
         }
     }
 
@@ -355,7 +376,10 @@ impl Task {
         match timer {
             TimerKey::Prepare(_) => self.end(cx, EndReason::PrepareTimeout),
             TimerKey::Lease(_) => {
-                if let Phase::Preparing { lease, .. } | Phase::Starting { lease, .. } = &mut self.phase {
+                if let Phase::AwaitingRoot { lease }
+                | Phase::Preparing { lease, .. }
+                | Phase::Starting { lease, .. } = &mut self.phase
+                {
                     lease.due(cx, claim);
                 }
             }
@@ -398,7 +422,7 @@ impl Task {
     }
 
     fn enter_seal(&mut self, cx: &mut Cx<'_>) {
-        if self.slot.is_none() {
+        if !self.touched {
             self.phase = Phase::Over;
             return;
         }
@@ -438,6 +462,7 @@ impl Task {
             have,
             ask,
             tries: self.late_report.map_or(0, |(_, tries)| tries),
+            spent: false,
         });
         Remains {
             claim,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Phase {
     /// Only while a step moves it from one phase to another.
     Moving,
-    /// Its directory is being deleted by the collector; a mark is queued.
-    AwaitingRoot,
+    /// Its directory is being deleted by the collector; a mark is queued, and nothing on the disk was touched.
+    AwaitingRoot { lease: Lease },
     /// A helper makes its directory.
     Preparing { op: OpId, lease: Lease },
     /// `/start` is being settled with the server.
@@ -100,7 +100,7 @@ impl Phase {
     pub(super) const fn name(&self) -> Option<PhaseName> {
         Some(match self {
             Self::Moving => return None,
-            Self::AwaitingRoot => PhaseName::AwaitingRoot,
+            Self::AwaitingRoot { .. } => PhaseName::AwaitingRoot,
             Self::Preparing { .. } => PhaseName::Preparing,
             Self::Starting { .. } | Self::LeaseEnding { .. } => PhaseName::Starting,
             Self::Running(_) => PhaseName::Running,

@@ -119,6 +119,32 @@ impl Task {
         matches!(&self.phase, Phase::Running(run) if matches!(run.stage, RunStage::Answered))
     }
 
+    /// Whether its agent is launched and not over.
+    pub(crate) const fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running(_))
+    }
+
+    /// The run goes on when the daemon ends, but is not launched a second time by this process.
+    pub(crate) const fn launch_no_more(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Whether the next process of this daemon takes the task over: its run goes on.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.is_running()
+    }
+
+    /// Ends the run at once: the daemon waits no longer.
+    pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
+        self.interrupt_run(cx);
+        if let Phase::Running(run) = &mut self.phase
+            && run.stage < RunStage::Killed
+        {
+            run.stage = RunStage::Killed;
+            cx.kill(run.op, KillStep::Kill);
+        }
+    }
+
     /// Ends the task because the daemon stops.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
         self.stopping = true;

@@ -158,7 +158,9 @@ impl Task {
     /// A refresh of the lease ended.
     pub(super) fn lease_ended(&mut self, cx: &mut Cx<'_>, op: OpId, result: &Result<ApiReply, ApiError>) {
         match &mut self.phase {
-            Phase::Preparing { lease, .. } | Phase::Starting { lease, .. } => {
+            Phase::AwaitingRoot { lease }
+            | Phase::Preparing { lease, .. }
+            | Phase::Starting { lease, .. } => {
                 let refused = lease.replied(cx, self.claim, op, result);
                 if self.ending.is_some() {
                     cx.disarm(&TimerKey::Lease(self.claim));
@@ -178,7 +180,6 @@ impl Task {
                 }
             }
             Phase::Moving
-            | Phase::AwaitingRoot
             | Phase::Running(_)
             | Phase::Settling(_)
             | Phase::Reporting(_)

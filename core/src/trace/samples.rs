@@ -191,6 +191,7 @@ fn facts() -> Vec<Fact> {
         Fact::Unparked { claim: CLAIM, slot: SlotIndex(0) },
         Fact::HeldOff,
         Fact::Collected { root: "w/t".into(), what: Collect::All, ok: false },
+        Fact::Uncollected { left: 7 },
         Fact::HandedBack { claim: CLAIM, task: task(), reason: FailReason::Unknown },
         Fact::Unusable { count: 1 },
         Fact::ReportLate { claim: CLAIM },
@@ -340,12 +341,13 @@ fn the_samples_have_every_variant() {
         use Fact::{
             Admitted, Collected, Duplicate, Ending, HandedBack, HeldOff, MessagesRefused, Parked,
             PerRuntimeClaims, Phase, Ready, Recovered, Released, ReportLate, ReportRefused, Reported,
-            RuntimeGone, Stopping, Stray, Unauthorized, Unparked, Unusable, UsageLost,
+            RuntimeGone, Stopping, Stray, Unauthorized, Uncollected, Unparked, Unusable, UsageLost,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
             Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLost { .. }, Released { .. },
             Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
-            Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. })
+            Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. },
+            Uncollected { .. })
     });
 }
 

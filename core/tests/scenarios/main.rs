@@ -2,10 +2,12 @@
 
 mod claims;
 mod fleet;
+mod gc;
 mod late;
 mod messages;
 mod rig;
 mod runs;
 mod start;
 mod stop;
+mod stop_kinds;
 mod watchdog;

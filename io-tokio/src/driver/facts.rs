@@ -76,6 +76,11 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::PerRuntimeClaims => {
             tracing::info!("the server has no common claim for all runtimes; each asks for itself");
         }
+        Fact::Collected { root, what, ok: true } => tracing::info!(%root, ?what, "a directory was freed"),
+        Fact::Collected { root, what, .. } => tracing::warn!(%root, ?what, "a directory could not be freed"),
+        Fact::Uncollected { left } => {
+            tracing::info!(left, "more directories are there to be freed than one round takes");
+        }
         Fact::Stopping { phase } => tracing::info!(?phase, "stopping"),
         Fact::Stray { total } => tracing::debug!(total, "events that fitted nothing"),
         _ => {}
@@ -86,6 +91,9 @@ pub(super) fn log(book: &Book, fact: &Fact) {
 pub(super) fn log_exit(report: &ExitReport) {
     for task in &report.abandoned {
         tracing::error!(%task, "the task's end could not be reported; the server finds out by itself");
+    }
+    for task in &report.kept {
+        tracing::info!(%task, "the task's run goes on; the next daemon takes it over");
     }
     tracing::info!(cause = ?report.cause, "daemon ends");
 }

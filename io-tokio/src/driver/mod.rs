@@ -24,7 +24,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitCause, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
@@ -172,12 +172,16 @@ impl Driver {
                 self.step(&event);
             }
         }
-        self.end_runs().await;
+        // After a restart runs go on without this process: their supervisors do not need it.
+        if self.exit.as_ref().is_none_or(|report| report.cause != ExitCause::Restarting) {
+            self.end_runs().await;
+        }
         // What is on its way ends with the driver.
         self.conn = None;
         for request in self.requests.values() {
             request.cancel();
         }
+        // Only supervisors that wait for a task are ended.
         self.host.launcher.close().await;
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);

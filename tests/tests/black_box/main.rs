@@ -16,4 +16,5 @@ mod seeds;
 mod service;
 mod silence;
 mod starts;
+mod stop_kinds;
 mod streams;
