@@ -35,6 +35,7 @@ mod late;
 mod link;
 pub mod observe;
 mod op;
+mod paths;
 pub mod plane;
 pub mod reason;
 pub mod rng;

@@ -1,6 +1,7 @@
 //! The daemon: all machines, one entry, one exit.
 
 mod check;
+mod directory;
 mod route;
 mod stop;
 mod view;
@@ -19,6 +20,7 @@ use crate::id::{RuntimeId, TaskId};
 use crate::late::Late;
 use crate::link::Link;
 use crate::op::Ops;
+use crate::paths::PathLocks;
 use crate::rng::{Rng, Seed};
 use crate::roots::EnvRoots;
 use crate::runtimes::Runtimes;
@@ -50,6 +52,8 @@ struct State {
     by_id: BTreeMap<TaskId, ClaimKey>,
     by_runtime: BTreeSet<(RuntimeId, ClaimKey)>,
     roots: EnvRoots,
+    #[serde(default)]
+    paths: PathLocks,
     late: Late,
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
@@ -103,6 +107,7 @@ impl Daemon {
             by_id: BTreeMap::new(),
             by_runtime: BTreeSet::new(),
             roots: EnvRoots::default(),
+            paths: PathLocks::default(),
             late: Late::default(),
             shutdown: Shutdown::default(),
             dialled: false,

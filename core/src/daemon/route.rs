@@ -8,7 +8,7 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
-use crate::op::ApiOp;
+use crate::op::{ApiOp, FsOp};
 use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
@@ -32,7 +32,9 @@ impl State {
             Event::Fs { op, r } => {
                 split!(self, out => cx, tasks, roots);
                 let Some((claim, kind)) = cx.env.ops.close_fs(*op) else { return };
-                if let Some(task) = tasks.get_mut(&claim) {
+                if kind == FsOp::Resolve {
+                    self.resolved(claim, *op, r, out);
+                } else if let Some(task) = tasks.get_mut(&claim) {
                     task.fs_ended(&mut cx, roots, *op, kind, r.clone());
                 }
                 self.reap(claim, out);
@@ -186,7 +188,8 @@ impl State {
         let (task, unused) = match (offer.fault, provider, permit) {
             (None, Some(provider), Some(slot)) if serving => {
                 claims.occupy(&provider);
-                (Task::admit(&mut cx, offer, provider, slot, roots), None)
+                let park = offer.in_place.then(|| claims.let_park());
+                (Task::admit(&mut cx, offer, provider, (slot, park), roots), None)
             }
             (fault, _, permit) => {
                 let reason = fault.unwrap_or(FailReason::RuntimeOffline);
@@ -199,8 +202,9 @@ impl State {
         unused
     }
 
-    /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot.
+    /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot, then the user's directory.
     pub(super) fn reap(&mut self, claim: ClaimKey, out: &mut Effects) {
+        self.leave_lines(claim, out);
         if !self.tasks.get(&claim).is_some_and(Task::is_over) {
             return;
         }
@@ -224,6 +228,9 @@ impl State {
         cx.fact(Fact::Released { claim, slot });
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
+        }
+        if let Some(lock) = remains.directory {
+            self.pass_on(lock, out);
         }
     }
 
@@ -347,6 +354,9 @@ impl State {
     /// What follows from the state alone: freed slots are used, a stop goes on, strays are told.
     pub(super) fn finish_step(&mut self, out: &mut Effects) {
         self.stop_on(out);
+        if self.leaving.is_none() {
+            self.unpark(out);
+        }
         split!(self, out => cx, runtimes, claims);
         if self.leaving.is_none() {
             claims.feed(&mut cx, runtimes);

@@ -9,6 +9,7 @@ mod claims;
 mod fleet;
 mod life;
 mod ops;
+mod paths;
 mod report;
 mod stop;
 mod tasks;
@@ -21,6 +22,7 @@ use crate::time::{Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
 use ops::{End, OpBook};
+use paths::PathBook;
 use std::fmt;
 use std::time::Duration;
 use stop::StopBook;
@@ -108,6 +110,7 @@ pub struct Rules {
     claims: ClaimBook,
     fleet: FleetBook,
     tasks: TaskBook,
+    paths: PathBook,
     stop: StopBook,
     spins: usize,
     started: bool,
@@ -125,6 +128,7 @@ impl Rules {
             claims: ClaimBook::default(),
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
+            paths: PathBook::default(),
             stop: StopBook::default(),
             spins: 0,
             started: false,
@@ -151,7 +155,7 @@ impl Rules {
         let was_due = self.wakeup.is_some_and(|at| at <= self.now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| self.now.since(at));
         self.stop.event(step.event, self.now, late);
-        let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
+        let Self { cfg, found, now, ops, claims, fleet, tasks, paths, stop, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= *now);
         let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
@@ -169,6 +173,7 @@ impl Rules {
         if let Some(closed) = &closed {
             tasks.closed(&at, closed, found);
             claims.closed(&at, closed);
+            paths.closed(closed);
             fleet.closed(&at, closed);
             stop.closed(closed);
         }
@@ -187,6 +192,7 @@ impl Rules {
             stop.effect(effect, &at, fleet, found);
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
+            paths.effect(&at, cfg, effect, claims, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             fleet.effect(&at, effect, tasks, found);
         }
@@ -195,6 +201,7 @@ impl Rules {
             fleet.settle(&at, found);
             stop.settle(&at, found);
             slots(step.view, claims, found);
+            paths.settle(cfg, step.view, claims, tasks, found);
         }
         let size = step.view.runtime_count()
             + step.view.tasks().count()

@@ -31,8 +31,29 @@ impl TaskBook {
 
     /// Tasks of a provider that hold a slot.
     pub(super) fn of_provider(&self, provider: &Provider) -> usize {
-        let holds = |life: &&Life| !life.released && life.provider.as_ref() == Some(provider);
+        let holds = |life: &&Life| {
+            !life.released && life.slot.is_some() && life.provider.as_ref() == Some(provider)
+        };
         self.lives.values().filter(holds).count()
+    }
+
+    /// Tasks that are parked or may still have to be.
+    pub(super) fn may_park(&self) -> usize {
+        self.lives.values().filter(|life| life.waits).count()
+    }
+
+    pub(super) fn provider(&self, claim: ClaimKey) -> Option<&Provider> {
+        self.lives.get(&claim)?.provider.as_ref()
+    }
+
+    /// Whether the task works in a directory of the user.
+    pub(super) fn is_in_place(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(|life| life.offer.in_place)
+    }
+
+    /// Whether the task was to work in a directory of the user, and has touched nothing yet.
+    pub(super) fn is_untouched(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(Life::is_untouched)
     }
 
     /// Whether this id is live or its end is still to be told.
@@ -64,6 +85,7 @@ impl TaskBook {
                             }
                         }
                     }
+                    FsCall::Resolve { .. } => life.resolve = Stage::Done,
                     FsCall::Unwind { .. } => life.unwind = Stage::Done,
                     FsCall::Seal { .. } => life.seal = Stage::Done,
                     _ => {}
@@ -159,6 +181,32 @@ impl TaskBook {
                     format!("{task} is ignored as a duplicate, and is not here")
                 });
             }
+            Fact::Parked { claim, .. } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    found.require(life.waits && !life.parked && !life.ending, "INV-91", || {
+                        format!("claim {} is parked twice, or has no need to be", claim.0)
+                    });
+                    (life.parked, life.slot) = (true, None);
+                }
+            }
+            Fact::Unparked { claim, slot } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    found.require(life.parked && life.waits && !life.ending, "I1", || {
+                        format!("claim {} gets a second slot, or is to end", claim.0)
+                    });
+                    (life.parked, life.slot) = (false, Some(*slot));
+                }
+            }
+            Fact::Phase { claim, phase: PhaseName::AwaitingRoot } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    (life.waits, life.marked) = (false, true);
+                }
+            }
+            Fact::Phase { claim, phase: PhaseName::Reporting } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    life.waits = false;
+                }
+            }
             Fact::Phase { claim, phase: PhaseName::Settling } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     found.require(life.settling.is_none() && life.run.is_none(), "INV-96", || {
@@ -179,11 +227,12 @@ impl TaskBook {
             }
             Fact::Released { claim, slot } => {
                 let Some(life) = self.lives.get_mut(claim) else { return };
-                let sealed = life.slot.is_none() || life.seal == Stage::Done;
+                let sealed = life.slot.is_none() || life.seal == Stage::Done || life.is_untouched();
                 found.require(sealed && life.slot == *slot && !life.released, "I13", || {
                     format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
                 });
                 life.released = true;
+                life.waits = false;
             }
             Fact::Reported { claim, .. } | Fact::ReportRefused { claim, .. } | Fact::ReportLate { claim } => {
                 if let Some(life) = self.lives.get_mut(claim) {
@@ -215,7 +264,8 @@ impl TaskBook {
             return;
         };
         // Within the step that ends a task, its marks and its slot go after this.
-        let told = life.is_reported() || (life.report.kind.is_none() && life.seal == Stage::Done);
+        let silent = life.seal == Stage::Done || (life.is_untouched() && life.may_be_silent());
+        let told = life.is_reported() || (life.report.kind.is_none() && silent);
         found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
         found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
             format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
@@ -257,19 +307,21 @@ impl TaskBook {
         found.require(seen == live, "I1", || format!("{live} tasks should be here, {seen} are"));
         for life in self.lives.values() {
             let claim = life.offer.claim.0;
-            if life.slot.is_some() && !life.released {
+            if life.marked && life.slot.is_some() && !life.released {
                 for root in &life.roots {
                     found.require(view.is_root_active(root), "INV-124", || {
                         format!("{root} is not marked although claim {claim} works in it")
                     });
                 }
             }
-            let leased = matches!(life.prepare, Stage::Open(_) | Stage::Done)
-                && !(life.started || life.ending || at.due)
-                && life.settling.is_none()
-                && life.lease.is_none();
-            found.require(!leased || at.now.since(life.lease_at) <= at.timing.lease, "INV-117", || {
+            let leased = life.is_leased() && !at.due && life.lease.is_none();
+            let rule = if life.parked { "INV-122" } else { "INV-117" };
+            found.require(!leased || at.now.since(life.lease_at) <= at.timing.lease, rule, || {
                 format!("the lease of claim {claim} is not refreshed")
+            });
+            let gap = at.now.since(life.granted_at);
+            found.require(!leased || life.refused || gap <= at.timing.lease * 2, "INV-123", || {
+                format!("the lease of claim {claim} was last granted {} ms ago", gap.as_millis())
             });
         }
         self.settle_released(view, found);
@@ -279,7 +331,9 @@ impl TaskBook {
     fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
         for life in self.lives.values().filter(|life| life.released) {
             for root in &life.roots {
-                let other = |o: &Life| o.slot.is_some() && !o.released && o.roots.contains(root);
+                let other = |o: &Life| {
+                    o.marked && o.slot.is_some() && !o.released && o.roots.contains(root)
+                };
                 let shared = self.lives.values().any(other);
                 found.require(shared || !view.is_root_active(root), "INV-125", || {
                     format!("{root} stays marked although nobody works in it")

@@ -6,7 +6,7 @@ use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
-use crate::id::{OpId, WorkspaceId};
+use crate::id::{OpId, PathKey, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;
 
@@ -40,6 +40,9 @@ impl World {
             Call::Fs(FsCall::Prepare { root, .. }) => {
                 Event::Fs { op, r: Ok(FsReply::Prepared { root: root.clone() }) }
             }
+            Call::Fs(FsCall::Resolve { .. }) => {
+                Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
+            }
             Call::Fs(_) => Event::Fs { op, r: Ok(FsReply::Done) },
             Call::Run(_) => {
                 let have = self.runs.get(&op).map_or(0, |run| run.have);
@@ -63,7 +66,12 @@ impl World {
                 Some(status) => ApiReply::Task { status },
                 None => return Err(ApiError::Refused { status: 404, kind: Refusal::TaskGone }),
             },
-            ApiCall::Start(start) if self.status(start.claim()) != Some(TaskStatus::Dispatched) => {
+            ApiCall::Start(start)
+                if !matches!(
+                    self.status(start.claim()),
+                    Some(TaskStatus::Dispatched | TaskStatus::WaitingLocalDirectory)
+                ) =>
+            {
                 return Err(ApiError::Refused { status: 400, kind: Refusal::Other });
             }
             ApiCall::MessagesKnown { after, .. } => ApiReply::Known { upto: *after },

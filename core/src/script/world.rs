@@ -175,6 +175,11 @@ impl World {
                     self.next_claim = self.next_claim.max(offer.claim.0);
                 }
             }
+            (ApiCall::WaitDirectory { claim, .. }, _)
+                if self.status(*claim) == Some(TaskStatus::Dispatched) =>
+            {
+                self.is_now(*claim, TaskStatus::WaitingLocalDirectory);
+            }
             (ApiCall::Start(call), _) => self.is_now(call.claim(), TaskStatus::Running),
             (ApiCall::Complete { claim }, _) => self.is_now(*claim, TaskStatus::Completed),
             (ApiCall::Fail { claim, .. }, _) => self.is_now(*claim, TaskStatus::Failed),

@@ -1,5 +1,6 @@
 //! One task, from its claim to the end of everything it holds.
 
+mod directory;
 mod lease;
 mod outbox;
 mod phase;
@@ -19,7 +20,7 @@ use crate::op::{FsOp, TaskOp};
 use crate::reason::FailReason;
 use crate::roots::EnvRoots;
 use crate::timer::TimerKey;
-use crate::token::{EnvRootGuard, Prepared, SlotPermit};
+use crate::token::{EnvRootGuard, ParkPermit, PathGuard, Prepared, SlotPermit};
 use lease::Lease;
 use outbox::{Messages, Side, SideKind};
 use phase::Phase;
@@ -38,6 +39,15 @@ pub(crate) struct Task {
     prior: Option<EnvRoot>,
     slot: Option<SlotPermit>,
     marks: Vec<EnvRootGuard>,
+    /// The user's directory that it works in, and nobody else.
+    #[serde(default)]
+    directory: Option<PathGuard>,
+    /// Held for as long as it may have to wait without a slot.
+    #[serde(default)]
+    park: Option<ParkPermit>,
+    /// Whether it ended before it touched anything.
+    #[serde(default)]
+    untouched: bool,
     phase: Phase,
     ending: Option<EndReason>,
     watch: Watch,
@@ -63,6 +73,7 @@ pub(crate) struct Remains {
     pub(crate) provider: Option<Provider>,
     pub(crate) slot: Option<SlotPermit>,
     pub(crate) marks: Vec<EnvRootGuard>,
+    pub(crate) directory: Option<PathGuard>,
     pub(crate) late: Option<Entry>,
 }
 
@@ -77,7 +88,10 @@ impl Task {
             root: offer.root,
             slot,
             marks: Vec::new(),
-            phase: Phase::AwaitingRoot,
+            directory: None,
+            park: None,
+            untouched: false,
+            phase: Phase::Moving,
             ending: None,
             watch: Watch::default(),
             messages: Messages::default(),
@@ -90,25 +104,38 @@ impl Task {
         }
     }
 
-    /// Takes a task: marks its directories, then prepares.
+    /// Takes a task: marks its directories, then prepares. One that works in a directory of the user has its turn there first: it comes with
+    /// the right to wait.
     pub(crate) fn admit(
         cx: &mut Cx<'_>,
         offer: Offer,
         provider: Provider,
-        slot: SlotPermit,
+        (slot, park): (SlotPermit, Option<ParkPermit>),
         roots: &mut EnvRoots,
     ) -> Self {
         let index = slot.index;
         let mut task = Self::new(offer, Some(provider), Some(slot));
         let (claim, id, runtime) = (task.claim, task.id.clone(), task.runtime.clone());
         cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
-        for root in [Some(task.root.clone()), task.prior.clone()].into_iter().flatten() {
-            task.marks.extend(roots.acquire(&root, claim));
-        }
         task.watch = Watch::start(cx, claim);
-        cx.phase(claim, PhaseName::AwaitingRoot);
-        task.prepare_once_marked(cx);
+        let lease = Lease::start(cx, claim);
+        task.park = park;
+        if task.park.is_some() {
+            task.resolve(cx, lease);
+        } else {
+            task.mark_and_prepare(cx, lease, roots);
+        }
         task
+    }
+
+    fn mark_and_prepare(&mut self, cx: &mut Cx<'_>, lease: Lease, roots: &mut EnvRoots) {
+        let claim = self.claim;
+        for root in [Some(self.root.clone()), self.prior.clone()].into_iter().flatten() {
+            self.marks.extend(roots.acquire(&root, claim));
+        }
+        cx.phase(claim, PhaseName::AwaitingRoot);
+        self.phase = Phase::AwaitingRoot { lease };
+        self.prepare_once_marked(cx);
     }
 
     /// Fails a task back without running it: it needs neither slot nor directory.
@@ -125,6 +152,10 @@ impl Task {
 
     pub(crate) const fn runtime(&self) -> &RuntimeId {
         &self.runtime
+    }
+
+    pub(crate) const fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref()
     }
 
     pub(crate) fn slot(&self) -> Option<SlotIndex> {
@@ -165,14 +196,14 @@ impl Task {
     }
 
     fn prepare_once_marked(&mut self, cx: &mut Cx<'_>) {
-        if !matches!(self.phase, Phase::AwaitingRoot) || self.marks.len() < self.wanted_marks() {
+        if !matches!(self.phase, Phase::AwaitingRoot { .. }) || self.marks.len() < self.wanted_marks() {
             return;
         }
         let Some(slot) = self.slot() else { return };
+        let Phase::AwaitingRoot { lease } = std::mem::replace(&mut self.phase, Phase::Moving) else { return };
         let claim = self.claim;
         let within = cx.timing().prepare;
         cx.arm(TimerKey::Prepare(claim), within);
-        let lease = Lease::start(cx, claim);
         let op = cx.fs(claim, FsOp::Prepare, FsCall::Prepare { claim, root: self.root.clone(), slot });
         cx.phase(claim, PhaseName::Preparing);
         self.phase = Phase::Preparing { op, lease };
@@ -188,6 +219,7 @@ impl Task {
         result: Result<FsReply, FsError>,
     ) {
         match kind {
+            // Routed to where the lines for directories are.
             FsOp::Resolve => {}
             FsOp::Prepare => self.prepared(cx, roots, op, result),
             FsOp::Unwind => self.unwound(cx, op),
@@ -270,11 +302,16 @@ impl Task {
         cx.disarm(&TimerKey::Prepare(self.claim));
         cx.disarm(&TimerKey::Lease(self.claim));
         match &mut self.phase {
-            Phase::AwaitingRoot => {
-                let verdict = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline });
-                self.enter_settle(cx, verdict, false);
+            Phase::AwaitingRoot { .. } => {
+                let phase = std::mem::replace(&mut self.phase, Phase::Moving);
+                if let Phase::AwaitingRoot { lease } = phase {
+                    self.prepare_failed(cx, lease, FailReason::RuntimeOffline);
+                }
             }
-            Phase::Preparing { op, .. } => {
+            Phase::AwaitingDirectory { .. } | Phase::AwaitingSlot { .. } => {
+                self.quit(cx, FailReason::RuntimeOffline);
+            }
+            Phase::Resolving { op, .. } | Phase::Preparing { op, .. } => {
                 let op = *op;
                 cx.cancel(op);
             }
@@ -305,7 +342,7 @@ impl Task {
         let claim = self.claim;
         match kind {
             TaskOp::Lease => self.lease_ended(cx, op, &result),
-            TaskOp::WaitDirectory => {}
+            TaskOp::WaitDirectory => self.wait_told(cx, &result),
             TaskOp::Start => self.start_ended(cx, op, &result),
             TaskOp::StartStatus => self.start_status(cx, op, &result),
             TaskOp::Watch => self.watched(cx, op, &result),
@@ -352,7 +389,7 @@ impl Task {
         match timer {
             TimerKey::Prepare(_) => self.end(cx, EndReason::PrepareTimeout),
             TimerKey::Lease(_) => {
-                if let Phase::Preparing { lease, .. } | Phase::Starting { lease, .. } = &mut self.phase {
+                if let Some(lease) = self.phase.lease_mut() {
                     lease.due(cx, claim);
                 }
             }
@@ -393,7 +430,7 @@ impl Task {
     }
 
     fn enter_seal(&mut self, cx: &mut Cx<'_>) {
-        if self.slot.is_none() {
+        if self.slot.is_none() || self.untouched {
             self.phase = Phase::Over;
             return;
         }
@@ -439,6 +476,7 @@ impl Task {
             provider: self.provider,
             slot: self.slot,
             marks: self.marks,
+            directory: self.directory,
             late,
         }
     }
