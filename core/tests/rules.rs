@@ -134,7 +134,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
         if let Event::Run { run: RunEvent::Ended { outcome }, .. } = event
             && outcome.end == RunEnd::Completed
         {
-            outcome.end = RunEnd::Failed { reason: longshore_core::reason::FailReason::Unknown };
+            outcome.end = RunEnd::Failed { reason: FailReason::Unknown };
             return true;
         }
         false
@@ -201,7 +201,8 @@ fn another(effects: &mut [Effect], prefix: &str) -> bool {
     let found = effects.iter_mut().find(|effect| effect_label(effect).starts_with(prefix));
     match found {
         Some(Effect::Fact {
-            fact: Fact::Phase { claim, .. } | Fact::Parked { holder: claim, .. } | Fact::Unparked { claim, .. },
+            fact:
+                Fact::Phase { claim, .. } | Fact::Parked { holder: claim, .. } | Fact::Unparked { claim, .. },
         }) => {
             claim.0 += 1;
             true
@@ -229,7 +230,9 @@ const PATH_TAMPERS: &[(&str, Tamper)] = &[
     ("INV-91", |_, fx| twice(fx, "resolve")),
     ("INV-92", |_, fx| comes(fx, "is awaitingslot") && hide(fx, "is released")),
     ("INV-93", |_, fx| {
-        let ended = fx.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::Ending { why: EndReason::Server, .. } }));
+        let ended = fx
+            .iter()
+            .any(|e| matches!(e, Effect::Fact { fact: Fact::Ending { why: EndReason::Server, .. } }));
         let claim = fx.iter().find_map(|e| match e {
             Effect::Fact { fact: Fact::Released { claim, .. } } => Some(*claim),
             _ => None,
@@ -398,7 +401,8 @@ fn a_failing_script_is_made_small() {
         tried += 1;
         let small = shrink(&cfg, Seed(seed), &script, &mut |script| fails(&cfg, seed, script));
         assert!(fails(&cfg, seed, &small), "it still fails");
-        assert!(small.len() <= 32, "{} lines of {}", small.len(), script.len());
+        // Two whole tasks, perhaps one behind the other in a directory of the user.
+        assert!(small.len() <= 44, "{} lines of {}", small.len(), script.len());
     }
     assert!(tried > 3);
 }

@@ -79,7 +79,8 @@ impl State {
 
     /// Each lock is held by the task that has it, each waiting task is in its line, and each right to wait is counted.
     fn check_paths(&self) -> Result<(), Broken> {
-        let count = |fits: &dyn Fn(&crate::task::Task) -> bool| self.tasks.values().filter(|t| fits(t)).count();
+        let count =
+            |fits: &dyn Fn(&crate::task::Task) -> bool| self.tasks.values().filter(|t| fits(t)).count();
         let held = |(claim, task): (&crate::event::ClaimKey, &crate::task::Task)| {
             task.directory().is_none_or(|lock| self.paths.is_held_by(lock, *claim))
         };

@@ -187,9 +187,11 @@ impl PathBook {
         found.require(view.path_locks() == self.directories.len(), "PATH-LEFT", || {
             format!("{} directories are locked, {} should be", view.path_locks(), self.directories.len())
         });
-        found.require(view.parked_tasks() == parked && parked <= usize::from(cfg.slots), "PARK-BOUND", || {
-            format!("{} tasks are parked, {parked} should be", view.parked_tasks())
-        });
+        found.require(
+            view.parked_tasks() == parked && parked <= usize::from(cfg.slots),
+            "PARK-BOUND",
+            || format!("{} tasks are parked, {parked} should be", view.parked_tasks()),
+        );
         let waits = self.ready.iter().find(|ready| Self::has_room(cfg, claims, tasks, **ready));
         found.require(waits.is_none() || view.free_slots() == 0, "UNPARK-FIRST", || {
             format!("{waits:?} has its directory, and does not get the slot that is free")

@@ -44,7 +44,9 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     if life.is_untouched() {
         let fails = matches!(kind, ReportKind::Fail { .. });
         found.require(fails && !life.server_ended && !life.lost, "INV-93", || {
-            format!("claim {claim} never had its directory, is over on the server, and is reported as {kind:?}")
+            format!(
+                "claim {claim} never had its directory, is over on the server, and is reported as {kind:?}"
+            )
         });
         return;
     }

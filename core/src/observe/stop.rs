@@ -84,7 +84,9 @@ impl StopBook {
             Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Beat { .. }, .. } if at.stopping => {
                 found.require(false, "I18", || format!("{effect:?} although the daemon stops"));
             }
-            Effect::Fs { call: FsCall::Resolve { .. } | FsCall::Prepare { .. }, .. } | Effect::Run { .. } if at.stopping => {
+            Effect::Fs { call: FsCall::Resolve { .. } | FsCall::Prepare { .. }, .. } | Effect::Run { .. }
+                if at.stopping =>
+            {
                 found.require(false, "INV-135", || format!("{effect:?} although the daemon stops"));
             }
             _ => {}

@@ -31,9 +31,8 @@ impl TaskBook {
 
     /// Tasks of a provider that hold a slot.
     pub(super) fn of_provider(&self, provider: &Provider) -> usize {
-        let holds = |life: &&Life| {
-            !life.released && life.slot.is_some() && life.provider.as_ref() == Some(provider)
-        };
+        let holds =
+            |life: &&Life| !life.released && life.slot.is_some() && life.provider.as_ref() == Some(provider);
         self.lives.values().filter(holds).count()
     }
 
@@ -331,9 +330,7 @@ impl TaskBook {
     fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
         for life in self.lives.values().filter(|life| life.released) {
             for root in &life.roots {
-                let other = |o: &Life| {
-                    o.marked && o.slot.is_some() && !o.released && o.roots.contains(root)
-                };
+                let other = |o: &Life| o.marked && o.slot.is_some() && !o.released && o.roots.contains(root);
                 let shared = self.lives.values().any(other);
                 found.require(shared || !view.is_root_active(root), "INV-125", || {
                     format!("{root} stays marked although nobody works in it")
