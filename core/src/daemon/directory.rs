@@ -37,18 +37,16 @@ impl State {
         }
     }
 
-    /// A task that ended while it waited leaves the lines at once, whatever becomes of its report.
-    pub(super) fn leave_lines(&mut self, claim: ClaimKey, out: &mut Effects) {
-        let Some(task) = self.tasks.get_mut(&claim) else { return };
-        let Some(left) = task.left() else { return };
+    /// A task that ended while it waited leaves the lines at once, whatever becomes of its report. Returns the directory that it had.
+    pub(super) fn leave_lines(&mut self, claim: ClaimKey) -> Option<PathGuard> {
+        let task = self.tasks.get_mut(&claim)?;
+        let left = task.left()?;
         self.paths.forget(claim);
         if let Some(provider) = task.provider() {
             self.paths.forget_ready(claim, provider);
         }
         self.claims.unpark(left.park);
-        if let Some(lock) = left.lock {
-            self.pass_on(lock, out);
-        }
+        left.lock
     }
 
     /// A directory is free: the next in its line has it, and a slot as soon as there is one.

@@ -13,6 +13,7 @@ use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
 use crate::timer::TimerKey;
+use crate::token::PathGuard;
 
 /// Splits the state into a step's context and the machines that are named.
 macro_rules! split {
@@ -202,14 +203,21 @@ impl State {
         unused
     }
 
-    /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot, then the user's directory.
+    /// Takes from a task what it needs no more: its place in a line if it ended while it waited, and everything if it is over. The user's
+    /// directory comes last, as somebody else has it from then on.
     pub(super) fn reap(&mut self, claim: ClaimKey, out: &mut Effects) {
-        self.leave_lines(claim, out);
-        if !self.tasks.get(&claim).is_some_and(Task::is_over) {
-            return;
+        let left = self.leave_lines(claim);
+        let over = self.tasks.get(&claim).is_some_and(Task::is_over);
+        let freed = if over { self.take_apart(claim, out) } else { None };
+        if let Some(lock) = left.or(freed) {
+            self.pass_on(lock, out);
         }
+    }
+
+    /// What the task still owes goes to the late outbox, then its marks go, then its slot. Returns the user's directory that it had.
+    fn take_apart(&mut self, claim: ClaimKey, out: &mut Effects) -> Option<PathGuard> {
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        let Some(task) = tasks.remove(&claim) else { return };
+        let task = tasks.remove(&claim)?;
         let slot = task.slot();
         let remains = task.remains(&mut cx);
         by_runtime.remove(&(remains.runtime.clone(), claim));
@@ -229,9 +237,7 @@ impl State {
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
         }
-        if let Some(lock) = remains.directory {
-            self.pass_on(lock, out);
-        }
+        remains.directory
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
