@@ -38,6 +38,7 @@ mod laws;
 mod link;
 pub mod observe;
 mod op;
+mod paths;
 pub mod plane;
 pub mod reason;
 pub mod rng;

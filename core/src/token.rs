@@ -1,7 +1,7 @@
 //! What must be given back, as values that cannot be copied. Only the machine that issues a token can make or consume one,
 //! and the daemon's self-check counts them, so a lost token is found in the step that lost it.
 
-use crate::id::{EnvRoot, SlotIndex};
+use crate::id::{EnvRoot, PathKey, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 macro_rules! token {
@@ -23,6 +23,10 @@ macro_rules! token {
 token! {
     /// The right to run one task. Issued by `Slots`.
     SlotPermit { index: SlotIndex };
+    /// The right to wait for a user's directory without a slot. Issued by `Slots`, to no more tasks than there are slots.
+    ParkPermit;
+    /// The right to work in a user's directory, and to be alone in it. Issued by `PathLocks`.
+    PathGuard { path: PathKey };
     /// The right to have one claim on its way. Issued by `ClaimGate`.
     ClaimPass;
     /// One mark on an env root: while it lives, nobody removes the directory. Issued by `EnvRoots`.

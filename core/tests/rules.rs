@@ -3,12 +3,13 @@
 use longshore_core::config::Config;
 use longshore_core::effect::{ApiCall, Effect, EndReason, Fact};
 use longshore_core::error::ApiError;
-use longshore_core::event::{ApiReply, Event, RunEnd, RunEvent, RunOutcome, TaskStatus};
-use longshore_core::id::{EnvRoot, Generation, OpId};
+use longshore_core::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus};
+use longshore_core::id::{EnvRoot, Generation, OpId, PathKey};
 use longshore_core::observe::{Rules, Step};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, Seeded, World, effect_label, shrink};
+use longshore_core::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an observer is shown instead of the truth. Returns whether it was changed.
@@ -226,6 +227,64 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
 ];
 
+/// Names another claim in a fact where it comes.
+fn another(effects: &mut [Effect], prefix: &str) -> bool {
+    let found = effects.iter_mut().find(|effect| effect_label(effect).starts_with(prefix));
+    match found {
+        Some(Effect::Fact {
+            fact:
+                Fact::Phase { claim, .. } | Fact::Parked { holder: claim, .. } | Fact::Unparked { claim, .. },
+        }) => {
+            claim.0 += 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn comes(effects: &[Effect], prefix: &str) -> bool {
+    effects.iter().any(|effect| effect_label(effect).starts_with(prefix))
+}
+
+/// Tampering with what is shown of users' directories.
+const PATH_TAMPERS: &[(&str, Tamper)] = &[
+    ("INV-89", |_, fx| comes(fx, "prepare") && hide(fx, "is awaitingroot")),
+    ("INV-90", |event, fx| match event {
+        Event::Fs { r: Ok(FsReply::Resolved { path }), .. } if comes(fx, "prepare") => {
+            let change = path.as_str() != "dir-1";
+            *path = PathKey::new("dir-1");
+            change
+        }
+        _ => false,
+    }),
+    ("INV-90", |_, fx| another(fx, "is parked")),
+    ("INV-91", |_, fx| twice(fx, "resolve")),
+    ("INV-92", |_, fx| comes(fx, "is awaitingslot") && hide(fx, "is released")),
+    ("INV-93", |_, fx| {
+        let ended = fx
+            .iter()
+            .any(|e| matches!(e, Effect::Fact { fact: Fact::Ending { why: EndReason::Server, .. } }));
+        let claim = fx.iter().find_map(|e| match e {
+            Effect::Fact { fact: Fact::Released { claim, .. } } => Some(*claim),
+            _ => None,
+        });
+        let Some(claim) = claim.filter(|_| ended) else { return false };
+        let call = ApiCall::Fail { claim, reason: FailReason::Cancelled };
+        fx.insert(0, Effect::Api { op: OpId(9_000_000), call, deadline: Instant::from_millis(u64::MAX) });
+        true
+    }),
+    ("INV-122", |_, fx| hide(fx, "lease")),
+    ("PARK-BOUND", |_, fx| twice(fx, "claim ") || twice(fx, "one ")),
+    ("PATH-FIFO", |_, fx| another(fx, "is awaitingslot")),
+    ("PATH-GRANT", |_, fx| hide(fx, "is awaitingslot")),
+    ("PATH-LEFT", |_, fx| comes(fx, "prepare") && hide(fx, "is awaitingroot")),
+    ("UNPARK-ORDER", |_, fx| another(fx, "is unparked")),
+    ("UNPARK-FIRST", |_, fx| comes(fx, "claim") && hide(fx, "is unparked")),
+    ("LDR-2", |_, fx| twice(fx, "wait-directory")),
+    ("LDR-2", |_, fx| hide(fx, "wait-directory")),
+    ("INV-135", |event, fx| instead(event, fx, "resolve", Event::stop())),
+];
+
 /// The first rule that each history breaks if it is shown with one change.
 fn noticed(tamper: Tamper, wanted: &str) -> bool {
     for seed in 0..200 {
@@ -272,12 +331,25 @@ fn i26_a_daemon_that_does_not_come_to_rest_is_noticed() {
     assert_eq!(runner.violations()[0].rule, "I26");
 }
 
+fn notice(tampers: &[(&str, Tamper)]) {
+    let blind = tampers.iter().enumerate().filter(|(_, (rule, tamper))| !noticed(*tamper, rule));
+    let names: Vec<_> = blind.map(|(nth, (rule, _))| (nth, rule)).collect();
+    assert!(names.is_empty(), "not noticed: {names:?}");
+}
+
 #[test]
 fn the_rules_notice_what_is_tampered_with() {
-    let all: Vec<_> = TAMPERS.iter().chain(stop_gc::TAMPERS).collect();
-    let blind = all.iter().enumerate().filter(|(_, (rule, tamper))| !noticed(*tamper, rule));
-    let names: Vec<_> = blind.map(|(nth, (rule, _))| (nth, *rule)).collect();
-    assert!(names.is_empty(), "not noticed: {names:?}");
+    notice(TAMPERS);
+}
+
+#[test]
+fn the_rules_notice_what_is_tampered_with_about_directories() {
+    notice(PATH_TAMPERS);
+}
+
+#[test]
+fn the_rules_notice_what_is_tampered_with_about_stops_and_the_collector() {
+    notice(stop_gc::TAMPERS);
 }
 
 /// What must happen somewhere in the histories that the rules are tried on.
@@ -329,6 +401,12 @@ const CORNERS: &[&str] = &[
     "reported fail",
     "reported cancel-ack",
     "late taken",
+    "resolve",
+    "wait-directory",
+    "is parked",
+    "is unparked",
+    "is awaitingslot",
+    "fail local_directory_error",
 ];
 
 fn corner(effect: &Effect) -> Vec<String> {
@@ -369,7 +447,8 @@ fn a_failing_script_is_made_small() {
         tried += 1;
         let small = shrink(&cfg, Seed(seed), &script, &mut |script| fails(&cfg, seed, script));
         assert!(fails(&cfg, seed, &small), "it still fails");
-        assert!(small.len() <= 32, "{} lines of {}", small.len(), script.len());
+        // Two whole tasks, perhaps one behind the other in a directory of the user.
+        assert!(small.len() <= 44, "{} lines of {}", small.len(), script.len());
     }
     assert!(tried > 3);
 }

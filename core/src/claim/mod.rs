@@ -16,7 +16,7 @@ use crate::id::{OpId, Provider, RuntimeId, SlotIndex};
 use crate::op::{ApiOp, OpKind, Ops};
 use crate::runtimes::Runtimes;
 use crate::timer::TimerKey;
-use crate::token::{ClaimPass, SlotPermit};
+use crate::token::{ClaimPass, ParkPermit, SlotPermit};
 use batch::BatchPoller;
 use gate::ClaimGate;
 use per_runtime::PerRuntimePollers;
@@ -191,9 +191,66 @@ impl Claims {
         catch
     }
 
-    /// A task of this provider runs.
+    /// A task of this provider has a slot that a claim held.
     pub(crate) fn occupy(&mut self, provider: &Provider) {
+        self.slots.assigned();
         self.slots.take_room(provider, 1);
+    }
+
+    /// Lets a task that has a slot in to wait for a user's directory without one.
+    pub(crate) fn let_park(&mut self) -> ParkPermit {
+        self.slots.let_park()
+    }
+
+    /// A task waits for a user's directory: its slot is free, and so is its room at its provider.
+    pub(crate) fn parked(
+        &mut self,
+        cx: &mut Cx<'_>,
+        runtimes: &Runtimes,
+        permit: SlotPermit,
+        provider: &Provider,
+    ) {
+        self.slots.give_back(permit);
+        self.slots.give_room(provider, 1);
+        if self.slots.room(provider).is_some() {
+            match self.active {
+                Active::Batch => self.batch.room(provider.clone()),
+                Active::PerRuntime => self.per_runtime.room(cx, provider, runtimes),
+            }
+        }
+    }
+
+    /// Whether a slot is free for a task that is here already.
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.slots.free() > 0
+    }
+
+    /// Whether one more task of this provider may run.
+    pub(crate) fn has_room(&self, provider: &Provider) -> bool {
+        self.slots.room(provider) != Some(0)
+    }
+
+    /// A slot for a parked task of this provider.
+    pub(crate) fn slot_for_parked(&mut self, provider: &Provider) -> Option<SlotPermit> {
+        let permit = self.slots.take_free()?;
+        self.slots.take_room(provider, 1);
+        Some(permit)
+    }
+
+    /// The parked task needs no slot.
+    pub(crate) fn refuse_slot(&mut self, permit: SlotPermit, provider: &Provider) {
+        self.slots.give_back(permit);
+        self.slots.give_room(provider, 1);
+    }
+
+    /// A task is not parked any more, and will not be.
+    pub(crate) fn unpark(&mut self, permit: ParkPermit) {
+        self.slots.unpark(permit);
+    }
+
+    /// Tasks that are parked or may still have to be.
+    pub(crate) const fn may_park(&self) -> u16 {
+        self.slots.parked()
     }
 
     /// A slot comes back unused.
@@ -210,7 +267,7 @@ impl Claims {
         runtime: &RuntimeId,
         provider: &Provider,
     ) {
-        self.slots.release(permit);
+        self.slots.give_back(permit);
         self.slots.give_room(provider, 1);
         if self.slots.room(provider).is_some() {
             match self.active {
@@ -245,7 +302,7 @@ impl Claims {
     }
 
     pub(crate) fn free_slots(&self) -> u16 {
-        self.slots.available()
+        self.slots.free()
     }
 
     pub(crate) const fn total_slots(&self) -> u16 {
@@ -254,12 +311,16 @@ impl Claims {
 
     /// Whether every slot is free, held by a claim, or in `held` by a task: each exactly once.
     pub(crate) fn conserves_slots(&self, ops: &Ops, held: impl Iterator<Item = SlotIndex>) -> bool {
-        let in_claims = ops.iter().flat_map(|(_, kind)| match kind {
-            OpKind::Api(ApiOp::Claim { hold, .. }) => hold.iter().map(|p| p.index).collect::<Vec<_>>(),
-            OpKind::Api(ApiOp::ClaimOne { slot, .. }) => vec![slot.index],
-            _ => Vec::new(),
-        });
-        self.slots.conserves(in_claims.chain(held))
+        let in_claims: Vec<SlotIndex> = ops
+            .iter()
+            .flat_map(|(_, kind)| match kind {
+                OpKind::Api(ApiOp::Claim { hold, .. }) => hold.iter().map(|p| p.index).collect::<Vec<_>>(),
+                OpKind::Api(ApiOp::ClaimOne { slot, .. }) => vec![slot.index],
+                _ => Vec::new(),
+            })
+            .collect();
+        in_claims.len() == usize::from(self.slots.claimed())
+            && self.slots.conserves(in_claims.into_iter().chain(held))
     }
 }
 

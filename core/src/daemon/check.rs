@@ -1,6 +1,7 @@
 //! The structural check: every token is where it belongs.
 
 use super::State;
+use crate::effect::PhaseName;
 use crate::op::{GcOp, OpKind};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -31,6 +32,9 @@ pub enum Broken {
         /// What the table has.
         open: u32,
     },
+    /// INV-90 and the bound of parked tasks.
+    #[error("the lines for directories and slots, and who waits in them, are out of step")]
+    Paths,
     /// A task is in no phase, or over.
     #[error("task {claim} was left between two phases, or is over and still here")]
     Phase {
@@ -59,6 +63,7 @@ impl State {
         if reserved.collect::<BTreeSet<_>>() != self.roots.deleting().collect() {
             return Err(Broken::Reservations);
         }
+        self.check_paths()?;
         let claims = |kind: &OpKind| {
             matches!(kind, OpKind::Api(crate::op::ApiOp::Claim { .. } | crate::op::ApiOp::ClaimOne { .. }))
         };
@@ -81,5 +86,21 @@ impl State {
             return Err(Broken::Index);
         }
         Ok(())
+    }
+
+    /// Each lock is held by the task that has it, each waiting task is in its line, and each right to wait is counted.
+    fn check_paths(&self) -> Result<(), Broken> {
+        let count =
+            |fits: &dyn Fn(&crate::task::Task) -> bool| self.tasks.values().filter(|t| fits(t)).count();
+        let held = |(claim, task): (&crate::event::ClaimKey, &crate::task::Task)| {
+            task.directory().is_none_or(|lock| self.paths.is_held_by(lock, *claim))
+        };
+        let fits = self.tasks.iter().all(held)
+            && count(&|task| task.directory().is_some()) == self.paths.len()
+            && count(&|task| task.phase_name() == Some(PhaseName::AwaitingDirectory)) == self.paths.waiting()
+            && count(&|task| task.phase_name() == Some(PhaseName::AwaitingSlot)) == self.paths.ready()
+            && count(&|task| task.may_park()) == usize::from(self.claims.may_park())
+            && self.claims.may_park() <= self.claims.total_slots();
+        if fits { Ok(()) } else { Err(Broken::Paths) }
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod collect;
+mod directory;
 mod route;
 mod stop;
 mod view;
@@ -21,6 +22,7 @@ use crate::id::{RuntimeId, TaskId};
 use crate::late::Late;
 use crate::link::Link;
 use crate::op::Ops;
+use crate::paths::PathLocks;
 use crate::rng::{Rng, Seed};
 use crate::roots::EnvRoots;
 use crate::runtimes::Runtimes;
@@ -53,6 +55,8 @@ struct State {
     by_runtime: BTreeSet<(RuntimeId, ClaimKey)>,
     roots: EnvRoots,
     gc: GcClock,
+    #[serde(default)]
+    paths: PathLocks,
     late: Late,
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
@@ -107,6 +111,7 @@ impl Daemon {
             by_runtime: BTreeSet::new(),
             roots: EnvRoots::default(),
             gc: GcClock::default(),
+            paths: PathLocks::default(),
             late: Late::default(),
             shutdown: Shutdown::default(),
             dialled: false,

@@ -8,11 +8,12 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
-use crate::op::{ApiOp, DiskWork};
+use crate::op::{ApiOp, DiskWork, FsOp};
 use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
 use crate::timer::TimerKey;
+use crate::token::PathGuard;
 
 /// Splits the state into a step's context and the machines that are named.
 macro_rules! split {
@@ -32,6 +33,10 @@ impl State {
             Event::Fs { op, r } => {
                 split!(self, out => cx, tasks, roots);
                 match cx.env.ops.close_fs(*op) {
+                    Some(DiskWork::Task(claim, FsOp::Resolve)) => {
+                        self.resolved(claim, *op, r, out);
+                        self.reap(claim, out);
+                    }
                     Some(DiskWork::Task(claim, kind)) => {
                         if let Some(task) = tasks.get_mut(&claim) {
                             task.fs_ended(&mut cx, roots, *op, kind, r.clone());
@@ -197,7 +202,8 @@ impl State {
         let (task, unused) = match (offer.fault, provider, permit) {
             (None, Some(provider), Some(slot)) if serving => {
                 claims.occupy(&provider);
-                (Task::admit(&mut cx, offer, provider, slot, roots), None)
+                let park = offer.in_place.then(|| claims.let_park());
+                (Task::admit(&mut cx, offer, provider, (slot, park), roots), None)
             }
             (fault, _, permit) => {
                 let reason = fault.unwrap_or(FailReason::RuntimeOffline);
@@ -210,13 +216,21 @@ impl State {
         unused
     }
 
-    /// Takes a task apart that is over: what it still owes goes to the late outbox, then its marks go, then its slot.
+    /// Takes from a task what it needs no more: its place in a line if it ended while it waited, and everything if it is over. The user's
+    /// directory comes last, as somebody else has it from then on.
     pub(super) fn reap(&mut self, claim: ClaimKey, out: &mut Effects) {
-        if !self.tasks.get(&claim).is_some_and(Task::is_over) {
-            return;
+        let left = self.leave_lines(claim);
+        let over = self.tasks.get(&claim).is_some_and(Task::is_over);
+        let freed = if over { self.take_apart(claim, out) } else { None };
+        if let Some(lock) = left.or(freed) {
+            self.pass_on(lock, out);
         }
+    }
+
+    /// What the task still owes goes to the late outbox, then its marks go, then its slot. Returns the user's directory that it had.
+    fn take_apart(&mut self, claim: ClaimKey, out: &mut Effects) -> Option<PathGuard> {
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        let Some(task) = tasks.remove(&claim) else { return };
+        let task = tasks.remove(&claim)?;
         let slot = task.slot();
         let remains = task.remains(&mut cx);
         by_runtime.remove(&(remains.runtime.clone(), claim));
@@ -236,6 +250,7 @@ impl State {
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
         }
+        remains.directory
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
@@ -359,6 +374,9 @@ impl State {
     /// What follows from the state alone: freed slots are used, a stop goes on, strays are told.
     pub(super) fn finish_step(&mut self, out: &mut Effects) {
         self.stop_on(out);
+        if self.leaving.is_none() {
+            self.unpark(out);
+        }
         split!(self, out => cx, runtimes, claims, tasks, gc);
         if self.leaving.is_none() {
             claims.feed(&mut cx, runtimes);

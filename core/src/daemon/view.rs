@@ -20,7 +20,7 @@ pub struct TaskView<'a> {
     pub task: &'a TaskId,
     /// Its runtime.
     pub runtime: &'a RuntimeId,
-    /// Its slot; none if it is only failed back.
+    /// Its slot; none if it is only failed back, or parked.
     pub slot: Option<SlotIndex>,
     /// Its phase.
     pub phase: Option<PhaseName>,
@@ -45,6 +45,16 @@ impl<'a> View<'a> {
     /// Slots that neither a claim nor a task holds.
     pub fn free_slots(self) -> u16 {
         self.state.claims.free_slots()
+    }
+
+    /// Tasks that wait for a user's directory, or that have it and wait for a slot.
+    pub fn parked_tasks(self) -> usize {
+        self.state.tasks.values().filter(|task| task.is_parked()).count()
+    }
+
+    /// Directories of users that a task works in, or is about to.
+    pub fn path_locks(self) -> usize {
+        self.state.paths.len()
     }
 
     /// All slots.

@@ -11,12 +11,7 @@ pub(super) fn api_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &ApiCall, f
     let claim = life.offer.claim.0;
     match call {
         ApiCall::Lease { .. } => {
-            let phase = life.slot.is_some()
-                && life.prepare != Stage::Failed
-                && !life.started
-                && life.runs == 0
-                && life.settling.is_none();
-            found.require(phase && !life.ending, "INV-119", || {
+            found.require(life.is_leased(), "INV-119", || {
                 format!("the lease of claim {claim} is refreshed after it was stopped")
             });
             found.require(life.lease.is_none(), "INV-120", || {
@@ -91,7 +86,7 @@ pub(super) fn fs_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &FsCall, fou
                 format!("claim {claim} is prepared twice, elsewhere, or although it is to end")
             });
             life.prepare = Stage::Open(op);
-            (life.prepare_at, life.lease_at) = (at.now, at.now);
+            life.prepare_at = at.now;
         }
         FsCall::Unwind { .. } => {
             let idle = life.run.is_none() && !matches!(life.prepare, Stage::Open(_));
@@ -107,7 +102,14 @@ pub(super) fn fs_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &FsCall, fou
             report::sealed(life, at, *record, found);
             life.seal = Stage::Open(op);
         }
-        FsCall::Resolve { .. } | FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain => {}
+        FsCall::Resolve { .. } => {
+            let first = life.resolve == Stage::Not && life.waits;
+            found.require(first && !life.ending, "INV-91", || {
+                format!("claim {claim} looks at a directory of the user twice, or has none")
+            });
+            life.resolve = Stage::Open(op);
+        }
+        FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain => {}
     }
 }
 
@@ -124,6 +126,13 @@ pub(super) fn api_closed(
         ApiCall::Lease { .. } if life.lease == Some(op) => {
             life.lease = None;
             life.lease_at = at.now;
+            life.granted(result.is_ok(), at.now);
+        }
+        ApiCall::WaitDirectory { .. } if result.is_ok() => {
+            life.granted(true, at.now);
+            if life.lease.is_none() {
+                life.lease_at = at.now;
+            }
         }
         ApiCall::Start(_) if life.start == Some(op) => life.start_ended(result),
         ApiCall::Status { .. } => life.status(result),

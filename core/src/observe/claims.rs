@@ -192,16 +192,21 @@ impl ClaimBook {
         }
     }
 
+    /// Slots of a provider that its tasks hold, and claims that are for no other.
+    fn used(&self, provider: &Provider, tasks: &TaskBook) -> usize {
+        let for_it = self.open.values().filter(|open| open.provider.as_ref() == Some(provider));
+        tasks.of_provider(provider) + for_it.map(|open| usize::from(open.held)).sum::<usize>()
+    }
+
+    /// Whether one more task of a provider may run.
+    pub(super) fn has_room(&self, cfg: &Config, provider: &Provider, tasks: &TaskBook) -> bool {
+        cfg.provider_caps.get(provider).is_none_or(|cap| self.used(provider, tasks) < usize::from(*cap))
+    }
+
     /// A claim can bring no more tasks of a provider than its bound leaves room for.
     fn within(&self, cfg: &Config, provider: &Provider, more: usize, tasks: &TaskBook, found: &mut Found) {
         let Some(cap) = cfg.provider_caps.get(provider) else { return };
-        let on_its_way: usize = self
-            .open
-            .values()
-            .filter(|open| open.provider.as_ref() == Some(provider))
-            .map(|open| usize::from(open.held))
-            .sum();
-        let used = tasks.of_provider(provider) + on_its_way;
+        let used = self.used(provider, tasks);
         found.require(used + more <= usize::from(*cap), "PROVIDER-CAP", || {
             format!("{provider} may run {cap} tasks, has {used}, and up to {more} more are asked for")
         });

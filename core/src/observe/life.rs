@@ -26,6 +26,14 @@ pub(super) struct Life {
     pub(super) slot: Option<SlotIndex>,
     /// Directories that are marked for it.
     pub(super) roots: Vec<EnvRoot>,
+    /// Whether it had a slot once: it was not only failed back.
+    pub(super) taken: bool,
+    /// Whether it may still have to wait for a directory of the user, or for a slot to go with it.
+    pub(super) waits: bool,
+    pub(super) parked: bool,
+    /// Whether its directories are marked.
+    pub(super) marked: bool,
+    pub(super) resolve: Stage,
     pub(super) ending: bool,
     /// What it is to be failed with, whatever it came to: it was ended by a watchdog.
     pub(super) forced: Option<FailReason>,
@@ -38,6 +46,9 @@ pub(super) struct Life {
     pub(super) lease: Option<OpId>,
     /// When the lease was last refreshed, or an answer about it came.
     pub(super) lease_at: Instant,
+    /// When the server last granted the lease, and whether it has failed to since.
+    pub(super) granted_at: Instant,
+    pub(super) refused: bool,
     pub(super) start: Option<OpId>,
     /// A `/start` of unknown fate was sent.
     pub(super) maybe_started: bool,
@@ -92,7 +103,15 @@ impl Life {
     ) -> Self {
         let mut roots = vec![offer.root.clone()];
         roots.extend(offer.prior.clone());
+        let taken = slot.is_some();
         Self {
+            taken,
+            waits: taken && offer.in_place,
+            parked: false,
+            marked: taken && !offer.in_place,
+            resolve: Stage::Not,
+            granted_at: now,
+            refused: false,
             offer,
             provider,
             slot,
@@ -129,6 +148,29 @@ impl Life {
             released: false,
             forgotten: false,
             gone: false,
+        }
+    }
+
+    /// Whether it was to work in a directory of the user, and has touched nothing yet.
+    pub(super) const fn is_untouched(&self) -> bool {
+        self.offer.in_place && self.taken && !self.marked
+    }
+
+    /// Whether its lease is to be kept.
+    pub(super) fn is_leased(&self) -> bool {
+        (self.waits || self.marked)
+            && self.prepare != Stage::Failed
+            && !(self.started || self.ending || self.released)
+            && self.runs == 0
+            && self.settling.is_none()
+            && self.report.kind.is_none()
+    }
+
+    /// The server granted the lease, or did not.
+    pub(super) const fn granted(&mut self, ok: bool, now: Instant) {
+        self.refused = !ok;
+        if ok {
+            self.granted_at = now;
         }
     }
 

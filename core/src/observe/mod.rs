@@ -15,6 +15,7 @@ mod gc;
 mod life;
 mod link;
 mod ops;
+mod paths;
 mod register;
 mod report;
 mod seen;
@@ -35,6 +36,7 @@ use claims::ClaimBook;
 use fleet::FleetBook;
 use gc::GcBook;
 use ops::{End, OpBook};
+use paths::PathBook;
 use seen::{Books, Seen};
 use silence::SilenceBook;
 use std::fmt;
@@ -125,6 +127,7 @@ pub struct Rules {
     claims: ClaimBook,
     fleet: FleetBook,
     tasks: TaskBook,
+    paths: PathBook,
     silence: SilenceBook,
     gc: GcBook,
     stop: StopBook,
@@ -145,6 +148,7 @@ impl Rules {
             claims: ClaimBook::default(),
             fleet: FleetBook::default(),
             tasks: TaskBook::default(),
+            paths: PathBook::default(),
             silence: SilenceBook::default(),
             gc: GcBook::default(),
             stop: StopBook::default(),
@@ -162,8 +166,8 @@ impl Rules {
     /// A hash of everything that later judgements depend on: all bookkeeping, without the number of steps and what is broken already.
     /// Equal histories give equal hashes; so may others.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, silence, gc, stop, books, spins, started } = self;
-        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (silence, gc, stop, books, spins, started)))
+        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, paths, silence, gc, stop, books, spins, started } = self;
+        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (paths, silence, gc, stop, books, spins, started)))
     }
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.
@@ -182,7 +186,7 @@ impl Rules {
         let was_due = self.wakeup.is_some_and(|at| at <= now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
         self.stop.event(step.event, now, late);
-        let Self { cfg, found, ops, claims, fleet, tasks, silence, gc, stop, books, .. } = self;
+        let Self { cfg, found, ops, claims, fleet, tasks, paths, silence, gc, stop, books, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= now);
         let at = At { now, awake, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
 
@@ -201,6 +205,7 @@ impl Rules {
             tasks.closed(&at, closed, gc, found);
             gc.closed(&at, closed);
             claims.closed(&at, closed);
+            paths.closed(closed);
             fleet.closed(&at, closed);
             silence.closed(closed);
             stop.closed(closed);
@@ -224,6 +229,7 @@ impl Rules {
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             gc.effect(&at, cfg, effect, tasks, found);
+            paths.effect(&at, cfg, effect, claims, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
@@ -238,6 +244,7 @@ impl Rules {
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
             slots(step.view, claims, found);
+            paths.settle(cfg, step.view, claims, tasks, found);
         }
         let size = step.view.runtime_count()
             + step.view.tasks().count()

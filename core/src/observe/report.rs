@@ -35,9 +35,18 @@ pub(super) fn sent(life: &mut Life, at: &At<'_>, op: OpId, kind: ReportKind, fou
 
 fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     let claim = life.offer.claim.0;
-    if life.slot.is_none() {
+    if !life.taken {
         found.require(matches!(kind, ReportKind::Fail { .. }), "INV-135", || {
             format!("claim {claim} was never run and is reported as {kind:?}")
+        });
+        return;
+    }
+    if life.is_untouched() {
+        let fails = matches!(kind, ReportKind::Fail { .. });
+        found.require(fails && !life.server_ended && !life.lost, "INV-93", || {
+            format!(
+                "claim {claim} never had its directory, is over on the server, and is reported as {kind:?}"
+            )
         });
         return;
     }

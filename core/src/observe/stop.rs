@@ -152,7 +152,9 @@ impl StopBook {
                 let beats = mode != Mode::Ending && !self.deregistered;
                 found.require(beats, "I18", || format!("{effect:?} although the daemon stops"));
             }
-            Effect::Fs { call: FsCall::Prepare { .. }, .. } | Effect::Run { .. } if at.stopping => {
+            Effect::Fs { call: FsCall::Resolve { .. } | FsCall::Prepare { .. }, .. } | Effect::Run { .. }
+                if at.stopping =>
+            {
                 let goes_on = matches!(mode, Mode::Draining | Mode::Turning);
                 found.require(goes_on, "INV-135", || format!("{effect:?} although the daemon stops"));
             }

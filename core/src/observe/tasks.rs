@@ -37,8 +37,24 @@ impl TaskBook {
 
     /// Tasks of a provider that hold a slot.
     pub(super) fn of_provider(&self, provider: &Provider) -> usize {
-        let holds = |life: &&Life| !life.released && life.provider.as_ref() == Some(provider);
+        let holds =
+            |life: &&Life| !life.released && life.slot.is_some() && life.provider.as_ref() == Some(provider);
         self.lives.values().filter(holds).count()
+    }
+
+    /// Tasks that are parked or may still have to be.
+    pub(super) fn may_park(&self) -> usize {
+        self.lives.values().filter(|life| life.waits).count()
+    }
+
+    /// Whether the task works in a directory of the user.
+    pub(super) fn is_in_place(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(|life| life.offer.in_place)
+    }
+
+    /// Whether the task was to work in a directory of the user, and has touched nothing yet.
+    pub(super) fn is_untouched(&self, claim: ClaimKey) -> bool {
+        self.lives.get(&claim).is_some_and(Life::is_untouched)
     }
 
     /// Whether this id is live or its end is still to be told.
@@ -76,6 +92,7 @@ impl TaskBook {
                             }
                         }
                     }
+                    FsCall::Resolve { .. } => life.resolve = Stage::Done,
                     FsCall::Unwind { .. } => life.unwind = Stage::Done,
                     FsCall::Seal { .. } => life.seal = Stage::Done,
                     _ => {}
@@ -196,6 +213,32 @@ impl TaskBook {
                     format!("{task} is ignored as a duplicate, and is not here")
                 });
             }
+            Fact::Parked { claim, .. } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    found.require(life.waits && !life.parked && !life.ending, "INV-91", || {
+                        format!("claim {} is parked twice, or has no need to be", claim.0)
+                    });
+                    (life.parked, life.slot) = (true, None);
+                }
+            }
+            Fact::Unparked { claim, slot } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    found.require(life.parked && life.waits && !life.ending, "I1", || {
+                        format!("claim {} gets a second slot, or is to end", claim.0)
+                    });
+                    (life.parked, life.slot) = (false, Some(*slot));
+                }
+            }
+            Fact::Phase { claim, phase: PhaseName::AwaitingRoot } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    (life.waits, life.marked) = (false, true);
+                }
+            }
+            Fact::Phase { claim, phase: PhaseName::Reporting } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    life.waits = false;
+                }
+            }
             Fact::Phase { claim, phase: PhaseName::Settling } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     found.require(life.settling.is_none() && life.run.is_none(), "INV-96", || {
@@ -227,6 +270,7 @@ impl TaskBook {
                     format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
                 });
                 life.released = true;
+                life.waits = false;
             }
             Fact::Reported { claim, .. } | Fact::ReportRefused { claim, .. } | Fact::ReportLate { claim } => {
                 if let Some(life) = self.lives.get_mut(claim) {
@@ -316,19 +360,18 @@ impl TaskBook {
                     });
                 }
             }
-            let waits = life.slot.is_some() && life.prepare == Stage::Not && !life.released;
+            let waits = life.marked && life.slot.is_some() && life.prepare == Stage::Not && !life.released;
             found.require(!(waits && life.ending) || life.report.kind.is_some(), "INV-132", || {
                 format!("claim {claim} is to end, and waits for the collector")
             });
-            let leased = life.slot.is_some()
-                && life.prepare != Stage::Failed
-                && !life.released
-                && life.report.kind.is_none()
-                && !(life.started || life.ending || at.due)
-                && life.settling.is_none()
-                && life.lease.is_none();
-            found.require(!leased || at.now.since(life.lease_at) <= at.timing.lease, "INV-117", || {
+            let leased = life.is_leased() && !at.due && life.lease.is_none();
+            let rule = if life.parked { "INV-122" } else { "INV-117" };
+            found.require(!leased || at.now.since(life.lease_at) <= at.timing.lease, rule, || {
                 format!("the lease of claim {claim} is not refreshed")
+            });
+            let gap = at.now.since(life.granted_at);
+            found.require(!leased || life.refused || gap <= at.timing.lease * 2, "INV-123", || {
+                format!("the lease of claim {claim} was last granted {} ms ago", gap.as_millis())
             });
         }
         self.settle_released(view, found);
@@ -338,7 +381,7 @@ impl TaskBook {
     fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
         for life in self.lives.values().filter(|life| life.released) {
             for root in &life.roots {
-                let other = |o: &Life| o.slot.is_some() && !o.released && o.roots.contains(root);
+                let other = |o: &Life| o.marked && o.slot.is_some() && !o.released && o.roots.contains(root);
                 let shared = self.lives.values().any(other);
                 found.require(shared || !view.is_root_active(root), "INV-125", || {
                     format!("{root} stays marked although nobody works in it")

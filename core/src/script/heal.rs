@@ -9,7 +9,7 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{
     ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
 };
-use crate::id::{EnvRoot, OpId, WorkspaceId};
+use crate::id::{EnvRoot, OpId, PathKey, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;
 
@@ -47,6 +47,9 @@ impl World {
                 let root = EnvRoot::new("ws/p-0");
                 Event::Fs { op, r: Ok(FsReply::Scanned { found: vec![Found { root, what: None }] }) }
             }
+            Call::Fs(FsCall::Resolve { .. }) => {
+                Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
+            }
             Call::Fs(_) => Event::Fs { op, r: Ok(FsReply::Done) },
             Call::Run(_) => {
                 let have = self.runs.get(&op).map_or(0, |run| run.have);
@@ -75,7 +78,12 @@ impl World {
                 Some(status) => ApiReply::Task { status },
                 None => return Err(ApiError::Refused { status: 404, kind: Refusal::TaskGone }),
             },
-            ApiCall::Start(start) if self.status(start.claim()) != Some(TaskStatus::Dispatched) => {
+            ApiCall::Start(start)
+                if !matches!(
+                    self.status(start.claim()),
+                    Some(TaskStatus::Dispatched | TaskStatus::WaitingLocalDirectory)
+                ) =>
+            {
                 return Err(ApiError::Refused { status: 400, kind: Refusal::Other });
             }
             ApiCall::Collectable { .. } => ApiReply::Collectable { what: Collect::All },

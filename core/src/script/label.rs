@@ -230,7 +230,8 @@ fn api_reply(reply: &ApiReply) -> String {
                 .iter()
                 .map(|o| {
                     let fault = if o.fault.is_some() { " faulty" } else { "" };
-                    format!("{}={} for {}{fault}", o.claim.0, o.task, o.runtime)
+                    let place = if o.in_place { " in place" } else { "" };
+                    format!("{}={} for {}{fault}{place}", o.claim.0, o.task, o.runtime)
                 })
                 .collect();
             format!("claimed [{}]{}", names.join(", "), if *unusable > 0 { " and unusable" } else { "" })

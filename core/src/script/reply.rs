@@ -116,7 +116,8 @@ impl World {
             _ => choose.one_in(4).then(|| EnvRoot::new(format!("ws/p-{}", choose.below(3)))),
         };
         let fault = choose.one_in(12).then_some(FailReason::InvalidTaskIdentity);
-        Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault, in_place: false }
+        let in_place = choose.one_in(3);
+        Offer { claim: ClaimKey(self.next_claim), task, runtime, root, prior, fault, in_place }
     }
 
     pub(super) fn fs_reply(
@@ -131,6 +132,8 @@ impl World {
         if choose.percent(self.faults) {
             return Err(if choose.one_in(3) {
                 FsError::TimedOut
+            } else if matches!(call, FsCall::Resolve { .. }) {
+                FsError::Failed { reason: FailReason::LocalDirectoryError }
             } else {
                 FsError::Failed { reason: FailReason::SkillBundleUnavailable }
             });
@@ -140,7 +143,11 @@ impl World {
                 let root = if choose.one_in(8) { EnvRoot::new("ws/elsewhere") } else { root.clone() };
                 FsReply::Prepared { root }
             }
-            FsCall::Resolve { .. } => FsReply::Resolved { path: PathKey::new("dir-1") },
+            FsCall::Resolve { .. } if choose.one_in(20) => FsReply::Done,
+            FsCall::Resolve { .. } => {
+                let nth = 1 + choose.below(3).min(choose.below(3));
+                FsReply::Resolved { path: PathKey::new(format!("dir-{nth}")) }
+            }
             FsCall::Scan => FsReply::Scanned { found: self.found(choose) },
             _ => FsReply::Done,
         })

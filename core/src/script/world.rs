@@ -217,6 +217,11 @@ impl World {
                     hosted.clone_from(runtimes);
                 }
             }
+            (ApiCall::WaitDirectory { claim, .. }, _)
+                if self.status(*claim) == Some(TaskStatus::Dispatched) =>
+            {
+                self.is_now(*claim, TaskStatus::WaitingLocalDirectory);
+            }
             (ApiCall::Start(call), _) => self.is_now(call.claim(), TaskStatus::Running),
             (ApiCall::Complete { claim }, _) => self.is_now(*claim, TaskStatus::Completed),
             (ApiCall::Fail { claim, .. }, _) => self.is_now(*claim, TaskStatus::Failed),

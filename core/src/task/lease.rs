@@ -60,6 +60,14 @@ impl Lease {
         result.as_ref().err().is_some_and(|error| !error.is_passing())
     }
 
+    /// The server granted it anew by the way: the next refresh is one period away. One that is on its way comes first.
+    pub(crate) fn granted(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if let Self::Armed { due } = self {
+            *due = cx.now.mono.after(cx.timing().lease);
+            cx.arm_at(TimerKey::Lease(claim), *due);
+        }
+    }
+
     /// Ends it: at once, or when the refresh that is on its way has ended.
     pub(crate) fn stop(self, cx: &mut Cx<'_>, claim: ClaimKey) -> Result<LeaseStopped, Self> {
         cx.disarm(&TimerKey::Lease(claim));

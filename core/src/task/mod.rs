@@ -1,5 +1,6 @@
 //! One task, from its claim to the end of everything it holds.
 
+mod directory;
 mod idle;
 #[cfg(test)]
 mod laws;
@@ -22,7 +23,7 @@ use crate::op::{FsOp, TaskOp};
 use crate::reason::FailReason;
 use crate::roots::EnvRoots;
 use crate::timer::TimerKey;
-use crate::token::{EnvRootGuard, Prepared, SlotPermit};
+use crate::token::{EnvRootGuard, ParkPermit, PathGuard, Prepared, SlotPermit};
 use lease::Lease;
 use outbox::{Messages, Side, SideKind};
 use phase::Phase;
@@ -41,6 +42,12 @@ pub(crate) struct Task {
     prior: Option<EnvRoot>,
     slot: Option<SlotPermit>,
     marks: Vec<EnvRootGuard>,
+    /// The user's directory that it works in, and nobody else.
+    #[serde(default)]
+    directory: Option<PathGuard>,
+    /// Held for as long as it may have to wait without a slot.
+    #[serde(default)]
+    park: Option<ParkPermit>,
     phase: Phase,
     ending: Option<EndReason>,
     watch: Watch,
@@ -68,6 +75,7 @@ pub(crate) struct Remains {
     pub(crate) provider: Option<Provider>,
     pub(crate) slot: Option<SlotPermit>,
     pub(crate) marks: Vec<EnvRootGuard>,
+    pub(crate) directory: Option<PathGuard>,
     pub(crate) late: Option<Entry>,
 }
 
@@ -82,6 +90,8 @@ impl Task {
             root: offer.root,
             slot,
             marks: Vec::new(),
+            directory: None,
+            park: None,
             phase: Phase::Moving,
             ending: None,
             watch: Watch::default(),
@@ -96,29 +106,41 @@ impl Task {
         }
     }
 
-    /// Takes a task: marks its directories, then prepares.
+    /// Takes a task: marks its directories, then prepares. One that works in a directory of the user has its turn there first: it comes with
+    /// the right to wait.
     pub(crate) fn admit(
         cx: &mut Cx<'_>,
         offer: Offer,
         provider: Provider,
-        slot: SlotPermit,
+        (slot, park): (SlotPermit, Option<ParkPermit>),
         roots: &mut EnvRoots,
     ) -> Self {
         let index = slot.index;
         let mut task = Self::new(offer, Some(provider), Some(slot));
         let (claim, id, runtime) = (task.claim, task.id.clone(), task.runtime.clone());
         cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
-        for root in [Some(task.root.clone()), task.prior.clone()].into_iter().flatten() {
-            task.marks.extend(roots.acquire(&root, claim));
-        }
         task.watch = Watch::start(cx, claim);
+        let lease = Lease::start(cx, claim);
+        task.park = park;
+        if task.park.is_some() {
+            task.resolve(cx, lease);
+        } else {
+            task.mark_and_prepare(cx, lease, roots);
+        }
+        task
+    }
+
+    fn mark_and_prepare(&mut self, cx: &mut Cx<'_>, lease: Lease, roots: &mut EnvRoots) {
+        let claim = self.claim;
+        for root in [Some(self.root.clone()), self.prior.clone()].into_iter().flatten() {
+            self.marks.extend(roots.acquire(&root, claim));
+        }
         cx.phase(claim, PhaseName::AwaitingRoot);
-        // The time of the preparation and its lease begin here: the server counts from the claim, whatever is waited for.
+        // The time of the preparation begins here, whatever is waited for.
         let within = cx.timing().prepare;
         cx.arm(TimerKey::Prepare(claim), within);
-        task.phase = Phase::AwaitingRoot { lease: Lease::start(cx, claim) };
-        task.prepare_once_marked(cx);
-        task
+        self.phase = Phase::AwaitingRoot { lease };
+        self.prepare_once_marked(cx);
     }
 
     /// Fails a task back without running it: it needs neither slot nor directory.
@@ -135,6 +157,10 @@ impl Task {
 
     pub(crate) const fn runtime(&self) -> &RuntimeId {
         &self.runtime
+    }
+
+    pub(crate) const fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref()
     }
 
     pub(crate) fn slot(&self) -> Option<SlotIndex> {
@@ -196,6 +222,7 @@ impl Task {
         result: Result<FsReply, FsError>,
     ) {
         match kind {
+            // Routed to where the lines for directories are.
             FsOp::Resolve => {}
             FsOp::Prepare => self.prepared(cx, roots, op, result),
             FsOp::Unwind => self.unwound(cx, op),
@@ -285,7 +312,10 @@ impl Task {
         cx.disarm(&TimerKey::Lease(self.claim));
         match &mut self.phase {
             Phase::AwaitingRoot { .. } => self.wait_no_more(cx),
-            Phase::Preparing { op, .. } => {
+            Phase::AwaitingDirectory { .. } | Phase::AwaitingSlot { .. } => {
+                self.quit(cx, FailReason::RuntimeOffline);
+            }
+            Phase::Resolving { op, .. } | Phase::Preparing { op, .. } => {
                 let op = *op;
                 cx.cancel(op);
             }
@@ -329,7 +359,7 @@ impl Task {
         let claim = self.claim;
         match kind {
             TaskOp::Lease => self.lease_ended(cx, op, &result),
-            TaskOp::WaitDirectory => {}
+            TaskOp::WaitDirectory => self.wait_told(cx, &result),
             TaskOp::Start => self.start_ended(cx, op, &result),
             TaskOp::StartStatus => self.start_status(cx, op, &result),
             TaskOp::Watch => self.watched(cx, op, &result),
@@ -376,10 +406,7 @@ impl Task {
         match timer {
             TimerKey::Prepare(_) => self.end(cx, EndReason::PrepareTimeout),
             TimerKey::Lease(_) => {
-                if let Phase::AwaitingRoot { lease }
-                | Phase::Preparing { lease, .. }
-                | Phase::Starting { lease, .. } = &mut self.phase
-                {
+                if let Some(lease) = self.phase.lease_mut() {
                     lease.due(cx, claim);
                 }
             }
@@ -471,6 +498,7 @@ impl Task {
             provider: self.provider,
             slot: self.slot,
             marks: self.marks,
+            directory: self.directory,
             late,
         }
     }

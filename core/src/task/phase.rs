@@ -14,6 +14,12 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Phase {
     /// Only while a step moves it from one phase to another.
     Moving,
+    /// The user's directory that it works in is looked at.
+    Resolving { op: OpId, lease: Lease },
+    /// Another task works in the user's directory. It holds no slot.
+    AwaitingDirectory { lease: Lease },
+    /// It has the user's directory. It holds no slot yet.
+    AwaitingSlot { lease: Lease },
     /// Its directory is being deleted by the collector; a mark is queued, and nothing on the disk was touched.
     AwaitingRoot { lease: Lease },
     /// A helper makes its directory.
@@ -100,6 +106,9 @@ impl Phase {
     pub(super) const fn name(&self) -> Option<PhaseName> {
         Some(match self {
             Self::Moving => return None,
+            Self::Resolving { .. } => PhaseName::Resolving,
+            Self::AwaitingDirectory { .. } => PhaseName::AwaitingDirectory,
+            Self::AwaitingSlot { .. } => PhaseName::AwaitingSlot,
             Self::AwaitingRoot { .. } => PhaseName::AwaitingRoot,
             Self::Preparing { .. } => PhaseName::Preparing,
             Self::Starting { .. } | Self::LeaseEnding { .. } => PhaseName::Starting,
@@ -108,5 +117,18 @@ impl Phase {
             Self::Reporting(_) => PhaseName::Reporting,
             Self::Sealing { .. } | Self::Over => PhaseName::Sealing,
         })
+    }
+
+    /// The lease, while it is kept.
+    pub(super) const fn lease_mut(&mut self) -> Option<&mut Lease> {
+        match self {
+            Self::Resolving { lease, .. }
+            | Self::AwaitingDirectory { lease }
+            | Self::AwaitingSlot { lease }
+            | Self::AwaitingRoot { lease }
+            | Self::Preparing { lease, .. }
+            | Self::Starting { lease, .. } => Some(lease),
+            _ => None,
+        }
     }
 }

@@ -157,34 +157,20 @@ impl Task {
 
     /// A refresh of the lease ended.
     pub(super) fn lease_ended(&mut self, cx: &mut Cx<'_>, op: OpId, result: &Result<ApiReply, ApiError>) {
-        match &mut self.phase {
-            Phase::AwaitingRoot { lease }
-            | Phase::Preparing { lease, .. }
-            | Phase::Starting { lease, .. } => {
-                let refused = lease.replied(cx, self.claim, op, result);
-                if self.ending.is_some() {
-                    cx.disarm(&TimerKey::Lease(self.claim));
-                } else if refused {
-                    self.watch.check(cx, self.claim);
-                }
+        if let Some(lease) = self.phase.lease_mut() {
+            let refused = lease.replied(cx, self.claim, op, result);
+            if self.ending.is_some() {
+                cx.disarm(&TimerKey::Lease(self.claim));
+            } else if refused {
+                self.watch.check(cx, self.claim);
             }
-            Phase::LeaseEnding { .. } => {
-                let Phase::LeaseEnding { prepared, lease } =
-                    std::mem::replace(&mut self.phase, Phase::Moving)
-                else {
-                    return;
-                };
-                match lease.stopped(op) {
-                    Ok(stopped) => self.launch(cx, prepared, stopped, false),
-                    Err(lease) => self.phase = Phase::LeaseEnding { prepared, lease },
-                }
+        } else if matches!(self.phase, Phase::LeaseEnding { .. })
+            && let Phase::LeaseEnding { prepared, lease } = std::mem::replace(&mut self.phase, Phase::Moving)
+        {
+            match lease.stopped(op) {
+                Ok(stopped) => self.launch(cx, prepared, stopped, false),
+                Err(lease) => self.phase = Phase::LeaseEnding { prepared, lease },
             }
-            Phase::Moving
-            | Phase::Running(_)
-            | Phase::Settling(_)
-            | Phase::Reporting(_)
-            | Phase::Sealing { .. }
-            | Phase::Over => {}
         }
     }
 }

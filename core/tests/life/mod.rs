@@ -126,6 +126,10 @@ impl Life {
                 Effect::Fs { op, call: FsCall::Prepare { root, .. } } => {
                     self.pending.push(Event::Fs { op, r: Ok(FsReply::Prepared { root }) });
                 }
+                Effect::Fs { op, call: FsCall::Resolve { .. } } => {
+                    let path = format!("dir-{}", self.below(2)).as_str().into();
+                    self.pending.push(Event::Fs { op, r: Ok(FsReply::Resolved { path }) });
+                }
                 Effect::Fs { op, .. } => self.pending.push(Event::Fs { op, r: Ok(FsReply::Done) }),
                 Effect::Run { op, .. } => {
                     self.open.insert(op);
@@ -205,7 +209,7 @@ impl Life {
             runtime: runtime.into(),
             prior: self.claims.is_multiple_of(3).then(|| "w1/t1".into()),
             fault: self.claims.is_multiple_of(7).then_some(FailReason::InvalidTaskIdentity),
-            in_place: false,
+            in_place: self.claims.is_multiple_of(4),
         }
     }
 }

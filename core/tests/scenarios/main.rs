@@ -5,6 +5,7 @@ mod fleet;
 mod gc;
 mod late;
 mod messages;
+mod paths;
 mod rig;
 mod runs;
 mod start;

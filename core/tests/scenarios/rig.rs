@@ -7,7 +7,7 @@ use longshore_core::error::{ApiError, FsError, Refusal};
 use longshore_core::event::{
     ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
 };
-use longshore_core::id::{ConnGen, EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
+use longshore_core::id::{ConnGen, EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Runner, effect_label};
@@ -158,6 +158,9 @@ impl Rig {
             Effect::Fs { call: FsCall::Prepare { root, .. }, .. } => {
                 Event::Fs { op, r: Ok(FsReply::Prepared { root: root.clone() }) }
             }
+            Effect::Fs { call: FsCall::Resolve { .. }, .. } => {
+                Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
+            }
             Effect::Fs { .. } => Event::Fs { op, r: Ok(FsReply::Done) },
             Effect::Run { .. } => Event::Run { op, run: ended(RunEnd::Completed, 0) },
             Effect::Api { call, .. } => {
@@ -177,6 +180,12 @@ impl Rig {
     pub(crate) fn fs_err(&mut self, label: &str, error: FsError) {
         let op = self.op(label);
         self.feed(Event::Fs { op, r: Err(error) });
+    }
+
+    /// The user's directory of a task turns out to be this one.
+    pub(crate) fn resolves(&mut self, claim: u64, path: &str) {
+        let op = self.op(&format!("resolve {claim}"));
+        self.feed(Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new(path) }) });
     }
 
     pub(crate) fn run(&mut self, label: &str, run: RunEvent) {

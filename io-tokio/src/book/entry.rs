@@ -1,6 +1,7 @@
 //! One claim.
 
 use super::outbox::Outbox;
+use crate::driver::LocalDirectory;
 use crate::prepare::reuse::Reuse;
 use crate::prepare::{Claim, Prepared};
 use crate::supervise::Ready;
@@ -34,6 +35,8 @@ pub struct Entry {
 /// What a claim holds on this machine.
 #[derive(Default)]
 pub struct Disk {
+    /// The person's directory that it works in.
+    pub local: Option<LocalDirectory>,
     /// The lock on its own directory.
     pub claim: Option<Claim>,
     /// The lock on the directory that is used again.

@@ -1,13 +1,13 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{messages, offers};
+use super::{local, messages, offers};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
 use crate::wire::heartbeat::HeartbeatRequest;
 use crate::wire::register::{DeregisterRequest, OfferedRuntime, RegisterRequest};
-use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest};
+use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest, WaitRequest};
 use crate::wire::status::TaskStatus as WireStatus;
 use longshore_core::effect::ApiCall;
 use longshore_core::error::{ApiError, Refusal};
@@ -113,6 +113,14 @@ async fn about_task(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiRepl
             let entry = entry(*claim)?;
             let runtime = entry.task.runtime_id.as_str().into();
             client.prepare_lease(&runtime, &entry.id, limit).await.map(|task| row(task.status))
+        }
+        ApiCall::WaitDirectory { claim, holder } => {
+            let entry = entry(*claim)?;
+            let name = entry.disk().local.as_ref().map(|local| local.name.clone()).unwrap_or_default();
+            let holder = holder.and_then(|holder| host.book.get(holder));
+            let reason = local::wait_reason(&name, holder.as_ref().map(|holder| holder.id.as_str()));
+            let request = WaitRequest { reason: &reason };
+            client.wait_local_directory(&entry.id, &request, limit).await.map(|task| row(task.status))
         }
         ApiCall::Start(call) => {
             let entry = entry(call.claim())?;
@@ -300,6 +308,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::Claim(_) => "claim",
         ApiCall::ClaimOne(_) => "claim-one",
         ApiCall::Lease { .. } => "prepare-lease",
+        ApiCall::WaitDirectory { .. } => "wait-local-directory",
         ApiCall::Start(_) => "start",
         ApiCall::Status { .. } => "status",
         ApiCall::Messages { .. } => "messages",

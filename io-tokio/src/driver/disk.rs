@@ -1,10 +1,12 @@
 //! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
 
 use super::host::Host;
+use super::local;
+use super::local::LocalDirectory;
 use crate::book::Entry;
-use crate::prepare::reuse::{Decision, FreshBecause};
-use crate::prepare::seal::{self, Meta};
-use crate::prepare::{self, Claim, Job, Setup};
+use crate::prepare::reuse::{Decision, FreshBecause, Reuse};
+use crate::prepare::seal::{self, Meta, Theirs};
+use crate::prepare::{self, Claim, Job, PrepareError, Setup};
 use crate::supervise;
 use crate::tempdir::TempDir;
 use jiff::Timestamp;
@@ -13,6 +15,7 @@ use longshore_core::error::FsError;
 use longshore_core::event::FsReply;
 use longshore_core::id::EnvRoot;
 use longshore_core::reason::FailReason;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -30,11 +33,24 @@ pub(super) async fn perform(
     match call {
         FsCall::Prepare { claim, root, .. } => {
             let entry = host.book.get(*claim).ok_or(gone)?;
-            prepare(host, &entry, root, cancel).await.map_err(|trouble| {
-                tracing::warn!(task = %entry.id, "{}", trouble.text);
-                entry.trouble(trouble.text);
-                trouble.error
-            })
+            prepare(host, &entry, root, cancel).await.map_err(|trouble| noted(&entry, trouble))
+        }
+        FsCall::Resolve { claim } => {
+            let entry = host.book.get(*claim).ok_or(gone)?;
+            let looked = async {
+                let (look, at) = (host.clone(), entry.clone());
+                blocking(move || resolve(&look, &at)).await?
+            };
+            let resolved = tokio::select! {
+                resolved = looked => resolved,
+                // Whatever still looks, on a file system that hangs, changes nothing any more.
+                () = cancel.cancelled() => Err(Trouble {
+                    error: FsError::Cancelled,
+                    text: "looking at the directory of the task's project did not come to an end".to_owned(),
+                }),
+            };
+            let real = resolved.map_err(|trouble| noted(&entry, trouble))?;
+            Ok(FsReply::Resolved { path: host.key_of(&real) })
         }
         FsCall::Unwind { claim } => {
             if let Some(entry) = host.book.get(*claim) {
@@ -57,9 +73,20 @@ struct Trouble {
     text: String,
 }
 
+/// Keeps the text for the report and the log.
+fn noted(entry: &Entry, trouble: Trouble) -> FsError {
+    tracing::warn!(task = %entry.id, "{}", trouble.text);
+    entry.trouble(trouble.text);
+    trouble.error
+}
+
 impl Trouble {
     fn new(text: impl Into<String>) -> Self {
         Self { error: FsError::Failed { reason: FailReason::Unknown }, text: text.into() }
+    }
+
+    fn of_directory(text: impl Into<String>) -> Self {
+        Self { error: FsError::Failed { reason: FailReason::LocalDirectoryError }, text: text.into() }
     }
 }
 
@@ -104,19 +131,35 @@ fn timed_out(after: Duration) -> String {
     format!("the task's preparation did not end within {after:?}; the process that did it was killed")
 }
 
+/// Looks at the person's directory that a task works in, and keeps which one it really is.
+fn resolve(host: &Host, entry: &Entry) -> Result<PathBuf, Trouble> {
+    let local = entry.disk().local.clone();
+    let local = local.ok_or_else(|| Trouble::of_directory("the task has no directory; this is a bug"))?;
+    let real = local::check(&local, &host.settings.dirs.home).map_err(Trouble::of_directory)?;
+    entry.disk().local = Some(LocalDirectory { real: Some(real.clone()), ..local });
+    Ok(real)
+}
+
+/// Where the task works, if that is in a person's directory. A chat did not wait for a look at it.
+fn local_workdir(host: &Host, entry: &Entry) -> Result<Option<PathBuf>, Trouble> {
+    let local = entry.disk().local.clone();
+    match local {
+        None => Ok(None),
+        Some(LocalDirectory { real: Some(real), .. }) => Ok(Some(real)),
+        Some(LocalDirectory { real: None, .. }) => resolve(host, entry).map(Some),
+    }
+}
+
 /// Locks the task's directory and decides whether an earlier one is used again.
 fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
     let root = &host.settings.workspaces_root;
     enough_space(host)?;
+    let local = local_workdir(host, entry)?;
     let claim = Claim::take(root, &entry.task.workspace_id, &entry.task.id)
         .map_err(|error| Trouble::new(format!("claim execution environment: {error}")))?;
-    let reuse = match prepare::reuse::decide(root, &entry.task, &claim) {
-        Decision::Reuse(reuse) => Some(reuse),
-        Decision::Fresh(FreshBecause::NoPrior) => None,
-        Decision::Fresh(because) => {
-            tracing::info!(task = %entry.id, "a fresh directory is made: {because}");
-            None
-        }
+    let reuse = match &local {
+        Some(_) => None,
+        None => earlier(root, entry, &claim),
     };
     let home = host.settings.dirs.home.clone();
     let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
@@ -124,7 +167,7 @@ fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
         workspaces_root: root,
         provider: &entry.provider,
         reuse: reuse.as_ref(),
-        local_workdir: None,
+        local_workdir: local.as_deref(),
         home: Some(&home),
         codex_home: codex_home.as_deref(),
     };
@@ -133,6 +176,18 @@ fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
     disk.claim = Some(claim);
     disk.reuse = reuse;
     job.map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
+}
+
+/// The earlier directory that is used again, if there is one.
+fn earlier(root: &Path, entry: &Entry, claim: &Claim) -> Option<Reuse> {
+    match prepare::reuse::decide(root, &entry.task, claim) {
+        Decision::Reuse(reuse) => Some(reuse),
+        Decision::Fresh(FreshBecause::NoPrior) => None,
+        Decision::Fresh(because) => {
+            tracing::info!(task = %entry.id, "a fresh directory is made: {because}");
+            None
+        }
+    }
 }
 
 fn enough_space(host: &Host) -> Result<(), Trouble> {
@@ -159,7 +214,12 @@ fn enough_space(host: &Host) -> Result<(), Trouble> {
 fn accept(host: &Host, entry: &Entry, reply: &[u8]) -> Result<Option<EnvRoot>, Trouble> {
     let failed =
         |error: &dyn std::fmt::Display| Trouble::new(format!("prepare execution environment: {error}"));
-    let prepared = prepare::read_reply(reply).map_err(|error| failed(&error))?;
+    let prepared = prepare::read_reply(reply).map_err(|error| match error {
+        PrepareError::WorkDir { .. } => {
+            Trouble::of_directory(format!("prepare execution environment: {error}"))
+        }
+        error => failed(&error),
+    })?;
     prepared.verify().map_err(|error| failed(&error))?;
     for warning in &prepared.warnings {
         tracing::warn!(task = %entry.id, "{warning}");
@@ -207,9 +267,14 @@ async fn unwind(entry: &Arc<Entry>) {
         }
         let unwound = {
             let disk = entry.disk();
+            let local = disk.local.as_ref();
             match (&disk.prepared, &disk.claim) {
                 (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
-                (None, Some(claim)) => seal::unwind_at(claim.path(), claim.identity(), None, &entry.provider),
+                (None, Some(claim)) => {
+                    let real = local.and_then(|local| local.real.as_deref());
+                    let theirs = real.zip(local).map(|(real, local)| Theirs { real, shared: local.shared });
+                    seal::unwind_at(claim.path(), claim.identity(), theirs, &entry.provider)
+                }
                 (None, None) => Ok(()),
             }
         };

@@ -13,6 +13,17 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::Admitted { task, runtime, slot, .. } => {
             tracing::info!(%task, %runtime, slot = slot.0, "task claimed");
         }
+        Fact::Parked { claim, holder } => {
+            let holder = task(holder);
+            tracing::info!(
+                task = task(claim),
+                holder,
+                "the task waits for its directory; its slot is free meanwhile"
+            );
+        }
+        Fact::Unparked { claim, slot } => {
+            tracing::info!(task = task(claim), slot = slot.0, "the task has its directory and a slot");
+        }
         Fact::Duplicate { task } => {
             tracing::warn!(%task, "the server offered a task again that is being worked on here; ignored");
         }

@@ -1,5 +1,6 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
+use super::local::Numbers;
 use crate::book::Book;
 use crate::clock::Clock;
 use crate::config::Settings;
@@ -11,10 +12,10 @@ use crate::supervise::Launcher;
 use longshore_core::config::Timing;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
 use longshore_core::event::Event;
-use longshore_core::id::{Generation, Provider, RuntimeId, WorkspaceId};
+use longshore_core::id::{Generation, PathKey, Provider, RuntimeId, WorkspaceId};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc;
@@ -54,6 +55,8 @@ pub struct Host {
     pub(super) events: mpsc::Sender<Event>,
     pub(super) set: Mutex<RuntimeSet>,
     pub(super) listed: Mutex<Listed>,
+    /// Numbers for people's own directories.
+    pub(super) directories: Mutex<Numbers>,
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// Whether the server answered the last request that it could answer.
     pub(super) reached: AtomicBool,
@@ -121,6 +124,11 @@ impl Host {
 
     pub(super) fn listed(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the core calls a person's directory.
+    pub(super) fn key_of(&self, real: &Path) -> PathKey {
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner).key(real)
     }
 
     /// The provider of a runtime that is ours.

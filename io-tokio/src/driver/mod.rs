@@ -5,6 +5,7 @@ mod disk;
 mod facts;
 mod host;
 mod link;
+mod local;
 mod messages;
 mod offers;
 mod record;
@@ -13,6 +14,7 @@ mod silence;
 mod tools;
 
 pub use host::{CAPABILITIES, Host};
+pub use local::LocalDirectory;
 pub use record::Record;
 
 use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
@@ -129,6 +131,7 @@ impl Driver {
             events: sender,
             set: Mutex::new(RuntimeSet::default()),
             listed: Mutex::new(Listed::default()),
+            directories: Mutex::default(),
             registrations: Mutex::default(),
             reached: AtomicBool::new(true),
         });
@@ -391,10 +394,14 @@ impl Driver {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let active = count(view.tasks().count());
         let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
-        let now = (state, active, running);
+        let now = (state, active, running, count(view.parked_tasks()));
         self.health.send_if_modified(|snapshot| {
-            let before = (snapshot.state, snapshot.active_task_count, snapshot.running_task_count);
-            (snapshot.state, snapshot.active_task_count, snapshot.running_task_count) = now;
+            let seen = |s: &HealthSnapshot| {
+                (s.state, s.active_task_count, s.running_task_count, s.resource_wait_task_count)
+            };
+            let before = seen(snapshot);
+            (snapshot.state, snapshot.active_task_count) = (now.0, now.1);
+            (snapshot.running_task_count, snapshot.resource_wait_task_count) = (now.2, now.3);
             before != now
         });
     }

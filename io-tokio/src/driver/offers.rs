@@ -1,6 +1,7 @@
 //! From a claimed task to what the core may know of it: ids that are safe, a directory, and whether it can be run at all.
 
 use super::host::Host;
+use super::local::{self, Binding};
 use crate::prepare;
 use crate::wire::claim::ClaimReply;
 use crate::wire::task::Task;
@@ -46,7 +47,8 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         asked.as_str().clone_into(&mut task.runtime_id);
     }
     let runtime = RuntimeId::new(task.runtime_id.as_str());
-    let trouble = trouble(host, &task);
+    let binding = local::binding(&task, &host.identity.daemon_id);
+    let trouble = trouble(&task, &binding);
     let root = prepare::predicted_root(&task.workspace_id, &task.id);
     let prior = prior(&host.settings.workspaces_root, &task);
     let provider =
@@ -54,6 +56,11 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
     let id = TaskId::new(task.id.as_str());
     let entry = host.book.add(task, provider);
     host.register_secret(entry.claim.0, &entry.task.auth_token);
+    let mut in_place = false;
+    if let Binding::Directory(directory) = binding {
+        in_place = !directory.shared;
+        entry.disk().local = Some(directory);
+    }
     let fault = trouble.map(|(reason, text)| {
         tracing::warn!(task = %id, reason = reason.as_str(), "{text}");
         entry.trouble(text);
@@ -66,7 +73,7 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         fault: fault.or_else(|| root.is_none().then_some(FailReason::Unknown)),
         root: root.unwrap_or_else(|| EnvRoot::new(NO_ROOT)),
         prior,
-        in_place: false,
+        in_place,
     })
 }
 
@@ -78,7 +85,7 @@ fn prior(workspaces_root: &Path, task: &Task) -> Option<EnvRoot> {
 }
 
 /// Why a task cannot be run, if it cannot.
-fn trouble(host: &Host, task: &Task) -> Option<(FailReason, String)> {
+fn trouble(task: &Task, binding: &Binding) -> Option<(FailReason, String)> {
     let identity = |text: &str| Some((FailReason::InvalidTaskIdentity, text.to_owned()));
     match &task.agent {
         None => return identity("the task names no agent, so it was not run"),
@@ -97,28 +104,8 @@ fn trouble(host: &Host, task: &Task) -> Option<(FailReason, String)> {
         let text = "the task's workspace or task id gives no name for a directory, so it was not run";
         return Some((FailReason::Unknown, text.to_owned()));
     }
-    if local_directory(task, &host.identity.daemon_id) {
-        return Some((
-            FailReason::LocalDirectoryError,
-            "the task's project is tied to a directory of this machine, which this version of longshore does not work in yet"
-                .to_owned(),
-        ));
+    match binding {
+        Binding::Refused(why) => Some((FailReason::LocalDirectoryError, why.clone())),
+        Binding::None | Binding::Directory(_) => None,
     }
-    None
-}
-
-/// Whether the task is to work in a person's directory on this machine. Chats keep out of it, and so do leaders.
-fn local_directory(task: &Task, daemon_id: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Reference {
-        #[serde(default, deserialize_with = "crate::wire::lenient::field")]
-        daemon_id: String,
-    }
-    let ours = |raw: &serde_json::value::RawValue| {
-        serde_json::from_str::<Reference>(raw.get()).is_ok_and(|reference| reference.daemon_id == daemon_id)
-    };
-    !task.is_leader_task
-        && task.project_resources.iter().any(|resource| {
-            resource.resource_type == "local_directory" && resource.resource_ref.as_deref().is_some_and(ours)
-        })
 }

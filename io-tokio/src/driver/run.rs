@@ -210,10 +210,13 @@ fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result
     let is_sandbox = env.get("IS_SANDBOX").map(|value| value.to_string_lossy().into_owned());
     claude::check_bypass(&args.args, rustix::process::geteuid().is_root(), is_sandbox.as_deref())
         .map_err(|error| error.to_string())?;
-    let turn =
-        Turn { resumed: resume.session_id.is_some(), resume_lost: resume.is_lost, shared_directory: false };
+    let turn = Turn {
+        resumed: resume.session_id.is_some(),
+        resume_lost: resume.is_lost,
+        shared_directory: prepared.shared_directory,
+    };
     let mut prompt = brief::prompt(task, turn);
-    if brief::is_inline(&entry.provider) {
+    if brief::is_inline(&entry.provider) || prepared.shared_directory {
         prompt = format!("{}\n\n{prompt}", prepared.brief);
     }
     let resumed = resume.session_id.is_some();

@@ -21,9 +21,12 @@ pub(super) struct Plan {
 pub(super) fn plan(job: &Job, work_dir: &Dir) -> Result<Plan, PrepareError> {
     let mut sidecars = Sidecars::default();
     let mut warnings = Vec::new();
-    marker(job, work_dir, &mut sidecars)?;
     let agent_context = Path::new(AGENT_CONTEXT);
-    sidecars.file(agent_context.join(POINTER), job.pointer.as_bytes(), Existing::Keep);
+    // A guest in a person's directory puts nothing there under a name that belongs to whoever works there.
+    if !job.is_guest() {
+        marker(job, work_dir, &mut sidecars)?;
+        sidecars.file(agent_context.join(POINTER), job.pointer.as_bytes(), Existing::Keep);
+    }
 
     let folder = skill::folder(&job.provider);
     let into = match folder {
@@ -44,7 +47,7 @@ pub(super) fn plan(job: &Job, work_dir: &Dir) -> Result<Plan, PrepareError> {
             job.provider
         ));
     }
-    if let Some(resources) = &job.resources {
+    if let Some(resources) = job.resources.as_ref().filter(|_| !job.is_guest()) {
         sidecars.file(
             Path::new(MULTICA_DIR).join("project/resources.json"),
             resources.as_bytes(),

@@ -11,6 +11,7 @@ fn prepared() -> Prepared {
         workdir_identity: identity,
         reused: false,
         local_directory: false,
+        shared_directory: false,
         cli_config: "/w/ws/key/multica-config".into(),
         codex_home: Some("/w/ws/key/codex-home".into()),
         claude_settings: None,

@@ -125,7 +125,10 @@ fn take_out(job: &Job, env_root: &Dir, work_dir: &Dir) -> Result<(), PrepareErro
     if Manifest::read(env_root)?.is_none() {
         return Ok(());
     }
-    let brief = brief::file_name(&job.provider).map_or(Ok(()), |name| brief::block::remove(work_dir, name));
+    let brief = match brief::file_name(&job.provider) {
+        Some(name) if !job.is_guest() => brief::block::remove(work_dir, name),
+        _ => Ok(()),
+    };
     let spelled = job.local_workdir.as_deref().unwrap_or(work_dir.path());
     manifest::roll_back(env_root, work_dir, &[work_dir.path(), spelled], None).and(brief)
 }
@@ -193,7 +196,8 @@ fn furnish(
     }
     let listed: Vec<String> = plan.skills.iter().filter(|s| s.is_listed).map(|s| s.slug.clone()).collect();
     let brief = brief::runtime(&job.facts, &listed);
-    if let Some(name) = brief::file_name(&job.provider)
+    // A guest gets its brief with the prompt: the file may have that of whoever works there.
+    if let Some(name) = brief::file_name(&job.provider).filter(|_| !job.is_guest())
         && let Err(error) = brief::block::install(work_dir, name, &brief)
     {
         warnings.push(format!("the agent has no brief in its work directory: {error}"));
@@ -205,6 +209,7 @@ fn furnish(
         workdir_identity: work_dir.identity().at("look at", work_dir.path())?,
         reused,
         local_directory: job.local_workdir.is_some(),
+        shared_directory: job.is_guest(),
         cli_config,
         codex_home,
         claude_settings,

@@ -281,11 +281,34 @@ fn ctx_10_what_a_killed_run_left_in_a_persons_directory_goes_with_the_next() {
     through(&Job::for_task(&with_skill, &local).unclaimed()).expect("prepared, and then the daemon dies");
     let prepared = through(&Job::for_task(&task(""), &local).unclaimed()).expect("prepared again");
     assert!(!mine.join(".claude").exists());
-    seal::unwind_at(&prepared.root, prepared.identity, Some(&mine), "claude")
-        .expect("unwound by paths alone");
+    let theirs = Some(seal::Theirs { real: &mine, shared: false });
+    seal::unwind_at(&prepared.root, prepared.identity, theirs, "claude").expect("unwound by paths alone");
     assert_eq!(snapshot(&mine), before);
-    seal::unwind_at(&root.join("none"), prepared.identity, Some(&mine), "claude")
+    seal::unwind_at(&root.join("none"), prepared.identity, theirs, "claude")
         .expect("a root that was never made");
+}
+
+#[test]
+fn inv_91_a_chat_in_a_persons_directory_leaves_alone_what_the_task_there_has() {
+    let temp = tempfile::tempdir().expect("temp");
+    let mine = temp.path().join("mine");
+    fs::create_dir(&mine).expect("user's");
+    fs::write(mine.join("CLAUDE.md"), "my rules\n").expect("user's");
+    let before = snapshot(&mine);
+    let root = temp.path().join("w");
+    let local = Setup { local_workdir: Some(&mine), ..setup(&root, "claude") };
+    let coding = through(&Job::for_task(&task(""), &local).unclaimed()).expect("prepared");
+    let at_work = snapshot(&mine);
+    assert_ne!(at_work, before);
+    let mut chat = task(r#","chat_session_id":"c""#);
+    chat.id = "0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f0099".into();
+    let guest = through(&Job::for_task(&chat, &local).unclaimed()).expect("prepared");
+    assert!(guest.shared_directory && guest.workdir == coding.workdir && guest.root != coding.root);
+    assert_eq!(snapshot(&mine), at_work, "neither the brief nor the marker is exchanged");
+    seal::unwind(&guest, "claude").expect("unwound");
+    assert_eq!(snapshot(&mine), at_work, "nor taken away");
+    seal::unwind(&coding, "claude").expect("unwound");
+    assert_eq!(snapshot(&mine), before);
 }
 
 #[test]

@@ -112,6 +112,11 @@ impl Job {
         self
     }
 
+    /// Whether it is a chat in a person's directory: it does not wait for tasks that work there, and leaves what they put there alone.
+    pub(super) fn is_guest(&self) -> bool {
+        self.local_workdir.is_some() && !self.chat_session_id.is_empty()
+    }
+
     /// The bytes for the pipe. [`PrepareError::Job`] if a path is no UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, PrepareError> {
         serde_json::to_vec(self).map_err(|error| PrepareError::Job { reason: error.to_string() })
@@ -218,6 +223,9 @@ pub struct Prepared {
     pub reused: bool,
     /// Whether the work directory is a person's own.
     pub local_directory: bool,
+    /// Whether others may be working there at the same time.
+    #[serde(default)]
+    pub shared_directory: bool,
     /// Value of `MULTICA_TASK_CONFIG_ROOT`.
     pub cli_config: PathBuf,
     /// Value of `CODEX_HOME`, for codex.

@@ -101,24 +101,37 @@ pub fn write_meta(prepared: &Prepared, meta: &Meta) -> Result<(), PrepareError> 
 /// Takes out of an environment what must not outlive the run: the secret MCP file, and from a person's directory
 /// everything that was put there. A managed work directory keeps its files for the next turn. May be called again.
 pub fn unwind(prepared: &Prepared, provider: &str) -> Result<(), PrepareError> {
-    let local = prepared.local_directory.then_some(prepared.workdir.as_path());
+    let shared = prepared.shared_directory;
+    let local = prepared.local_directory.then_some(Theirs { real: &prepared.workdir, shared });
     unwind_at(&prepared.root, prepared.identity, local, provider)
 }
 
+/// A person's directory that a task worked in, or was to.
+#[derive(Clone, Copy, Debug)]
+pub struct Theirs<'a> {
+    /// Where it is.
+    pub real: &'a Path,
+    /// Whether the task was a guest beside others: the brief in there is not its own.
+    pub shared: bool,
+}
+
 /// The same for a preparation whose helper was killed, so that there is no [`Prepared`]: `root` and `identity` are
-/// those of the claim, `local_workdir` is the person's directory if it was to be one. A root that is gone is no error.
+/// those of the claim, `local` is the person's directory if it was to be one. A root that is gone is no error.
 pub fn unwind_at(
     root: &Path,
     identity: Identity,
-    local_workdir: Option<&Path>,
+    local: Option<Theirs<'_>>,
     provider: &str,
 ) -> Result<(), PrepareError> {
     let Some(env_root) = open_same(root, identity)? else { return Ok(()) };
     let secret = env_root.unlink(MCP_CONFIG).map(drop).at("remove", root.join(MCP_CONFIG));
-    let Some(workdir) = local_workdir else { return secret };
+    let Some(Theirs { real: workdir, shared }) = local else { return secret };
     let real = std::fs::canonicalize(workdir).at("open", workdir)?;
     let work_dir = Dir::open(&real).at("open", &real)?;
-    let brief = brief::file_name(provider).map_or(Ok(()), |name| brief::block::remove(&work_dir, name));
+    let brief = match brief::file_name(provider) {
+        Some(name) if !shared => brief::block::remove(&work_dir, name),
+        _ => Ok(()),
+    };
     manifest::roll_back(&env_root, &work_dir, &[&real, workdir], None).and(brief).and(secret)
 }
 
@@ -206,6 +219,7 @@ mod tests {
             workdir_identity: identity,
             reused: false,
             local_directory: false,
+            shared_directory: false,
             cli_config: root.join("multica-config"),
             codex_home: None,
             claude_settings: None,

@@ -6,6 +6,7 @@
 
 mod bed;
 mod cancel;
+mod directories;
 mod endings;
 mod hostile;
 mod leftovers;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One request to the daemon's local port: the status line's code and the body.
-async fn local(home: &Home, method: &str, path: &str) -> (u16, String) {
+pub(crate) async fn local(home: &Home, method: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, home.health_port())).await.expect("it listens");
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
