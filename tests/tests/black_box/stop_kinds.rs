@@ -1,14 +1,15 @@
 //! A stop that waits for runs, and one that leaves them alone.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::Bed;
 use longshore_core::effect::ExitCause;
 use longshore_core::event::StopKind;
+use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Config, State, TaskSpec};
-use longshore_tests::{DriverUnderTest, Gate, wait_for_end};
+use longshore_tests::{DriverUnderTest, Gate};
 
 /// A daemon whose one task has said something and waits at the gate.
-async fn working(gate: &str) -> (Bed<DriverUnderTest>, Gate, longshore_core::id::TaskId) {
+async fn working(gate: &str) -> (Bed<DriverUnderTest>, Gate, TaskId) {
     let bed = Bed::driven(Config::default(), |home| home, |_| {}).await;
     let gate = Gate::new(bed.home.dir().join(gate));
     let script = [Step::Say("before".into()), gate.wait(), Step::Say(" and after".into())];
@@ -37,7 +38,7 @@ async fn a_drain_lets_a_run_end_and_reports_it_before_the_daemon_goes() {
 
 #[tokio::test]
 async fn a_restart_leaves_the_run_and_its_supervisor_alone() {
-    let (bed, gate, task) = working("restart").await;
+    let (bed, _gate, task) = working("restart").await;
     let processes = bed.home.processes_of(&task);
     assert!(!processes.is_empty());
     bed.daemon.ask_to_stop_as(StopKind::Restart).await;
@@ -49,8 +50,5 @@ async fn a_restart_leaves_the_run_and_its_supervisor_alone() {
     assert!(bed.plane.requests_where(|request| request.path.ends_with("/deregister")).is_empty());
     assert_eq!(bed.plane.task(&task).expect("there").state, State::Running);
     assert_eq!(bed.home.processes_of(&task), processes, "the same processes are still at work");
-    let _open = gate.open();
-    for process in processes {
-        assert!(wait_for_end(process, WITHIN).await, "the run ends by itself");
-    }
+    // The agent's input stays open until the next daemon closes it, so its end is not waited for here.
 }
