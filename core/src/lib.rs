@@ -32,6 +32,7 @@ pub mod event;
 mod fact;
 pub mod id;
 mod late;
+pub mod ledger;
 mod link;
 pub mod observe;
 mod op;

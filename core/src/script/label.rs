@@ -39,7 +39,7 @@ pub fn effect_label(effect: &Effect) -> String {
             Keep::Claimed { .. } => format!("keep {} claimed", claim.0),
             Keep::Launched { slot } => format!("keep {} launched slot {}", claim.0, slot.0),
             Keep::Ended { report: kind, have, .. } => {
-                format!("keep {} owes {} ..{have}", claim.0, report(*kind))
+                format!("keep {} owes {} ..{have}", claim.0, kind.map_or("nothing".to_owned(), report))
             }
         },
         Effect::Gate { owner, answer } => format!("gate {owner:?} {answer:?}").to_lowercase(),
@@ -162,7 +162,11 @@ pub fn event_label(event: &Event) -> String {
                 format!("recovered {} launched slot {} ..{acked}", offer.claim.0, slot.0)
             }
             Recovered::Ended { report: kind, have, .. } => {
-                format!("recovered {} owes {} ..{have}", offer.claim.0, report(*kind))
+                format!(
+                    "recovered {} owes {} ..{have}",
+                    offer.claim.0,
+                    kind.map_or("nothing".to_owned(), report)
+                )
             }
         },
         Event::Gate { owner, ask } => format!("gate {owner:?} {ask:?}").to_lowercase(),
