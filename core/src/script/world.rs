@@ -101,6 +101,11 @@ impl World {
         self.now
     }
 
+    /// Whether the daemon has ended by itself.
+    pub const fn has_exited(&self) -> bool {
+        self.exited
+    }
+
     /// Settings for a daemon in this world: few slots, so that they run out; each claim mode; sometimes a provider with a bound.
     pub fn config(choose: &mut dyn Choose) -> Config {
         let mut cfg = Config { slots: 1 + choose.below(4) as u16, ..Config::default() };
