@@ -118,7 +118,7 @@ pub enum Keep {
     Claimed {
         /// It.
         offer: Offer,
-        /// The agent CLI family of its runtime.
+        /// The agent CLI family of its runtime; empty if the runtime is not here.
         provider: Provider,
     },
     /// Its agent is launched.
@@ -128,13 +128,22 @@ pub enum Keep {
     },
     /// It is over, and this is owed to the server.
     Ended {
-        /// The report.
-        report: ReportKind,
+        /// The report; `None` once it is acknowledged, or if the server wants to hear nothing: then only messages may be left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<ReportKind>,
         /// The highest message.
         have: u32,
-        /// Whether tokens were counted and not reported yet.
+        /// Whether tokens were counted and not reported yet. It may stay set when they are, as totals can be sent again.
         usage: bool,
+        /// Whether its agent was launched.
+        #[serde(default, skip_serializing_if = "is_false")]
+        ran: bool,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_false(set: &bool) -> bool {
+    !*set
 }
 
 /// What who asked for the gate got.
@@ -453,7 +462,6 @@ impl LaunchCall {
     }
 
     /// To follow a run that an earlier process of this daemon launched.
-    #[cfg_attr(not(test), expect(dead_code, reason = "recovery makes it"))]
     pub(crate) const fn attach(claim: ClaimKey, slot: SlotIndex, acked: u32) -> Self {
         Self { claim, slot, fresh: false, attach: Some(acked) }
     }

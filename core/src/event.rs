@@ -56,7 +56,7 @@ pub enum Event {
     Recovered {
         /// The claim, as it was taken.
         offer: Offer,
-        /// The agent CLI family of its runtime, which is not registered yet.
+        /// The agent CLI family of its runtime, which is not registered yet; empty if it is not known.
         provider: Provider,
         /// How far it was.
         was: Recovered,
@@ -115,16 +115,20 @@ pub enum Recovered {
         /// The highest message that the server is known to have.
         acked: u32,
     },
-    /// Over, and not reported.
+    /// Over, and something about it is still owed to the server.
     Ended {
-        /// What is to be reported.
-        report: ReportKind,
+        /// What is to be reported; `None` once that is acknowledged, or if the server wants to hear nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<ReportKind>,
         /// The highest message that the server is known to have.
         acked: u32,
         /// The highest message.
         have: u32,
-        /// Whether tokens were counted and not reported yet.
+        /// Whether tokens were counted and may not be reported yet.
         usage: bool,
+        /// Whether its agent was launched.
+        #[serde(default, skip_serializing_if = "is_false")]
+        ran: bool,
     },
 }
 

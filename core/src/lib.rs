@@ -35,6 +35,7 @@ pub mod id;
 mod late;
 #[cfg(test)]
 mod laws;
+pub mod ledger;
 mod link;
 pub mod observe;
 mod op;

@@ -46,6 +46,12 @@ impl Slots {
         self.free.pop_front().map(SlotPermit::mint)
     }
 
+    /// This very slot, if it is free, for a task that is here already.
+    pub(crate) fn take_free_at(&mut self, index: SlotIndex) -> Option<SlotPermit> {
+        let at = self.free.iter().position(|free| *free == index)?;
+        self.free.remove(at).map(SlotPermit::mint)
+    }
+
     /// A slot comes back from a claim that brought no task for it.
     pub(crate) fn release(&mut self, permit: SlotPermit) {
         self.assigned();
@@ -170,6 +176,17 @@ mod tests {
         slots.release(c);
         slots.unpark(park);
         assert_eq!((slots.free(), slots.available(), slots.claimed()), (3, 3, 0));
+    }
+
+    #[test]
+    fn a_slot_can_be_taken_by_its_index_if_it_is_free() {
+        let mut slots = Slots::new(3, BTreeMap::new());
+        let b = slots.take_free_at(SlotIndex(1)).expect("free");
+        assert_eq!(b.index, SlotIndex(1));
+        assert!(slots.take_free_at(SlotIndex(1)).is_none(), "taken");
+        assert!(slots.take_free_at(SlotIndex(3)).is_none(), "never there");
+        assert!(slots.conserves([b.index].into_iter()));
+        slots.give_back(b);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod check;
 mod collect;
 mod directory;
+mod recover;
 mod route;
 mod stop;
 mod view;
@@ -58,6 +59,8 @@ struct State {
     #[serde(default)]
     paths: PathLocks,
     late: Late,
+    /// Claims of an earlier process whose report was not tried yet in this one: those of their runtimes wait.
+    first_reports: BTreeSet<(RuntimeId, ClaimKey)>,
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
     dialled: bool,
@@ -113,6 +116,7 @@ impl Daemon {
             gc: GcClock::default(),
             paths: PathLocks::default(),
             late: Late::default(),
+            first_reports: BTreeSet::new(),
             shutdown: Shutdown::default(),
             dialled: false,
             leaving: None,

@@ -8,7 +8,7 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
-use crate::op::{ApiOp, DiskWork, FsOp};
+use crate::op::{ApiOp, DiskWork, FsOp, TaskOp};
 use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
@@ -50,7 +50,8 @@ impl State {
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
             Event::Stop { how } => self.stop(*how, out),
-            Event::Recovered { .. } | Event::Gate { .. } => self.env.ops.stray(),
+            Event::Recovered { offer, provider, was } => self.recovered(offer, provider, *was, out),
+            Event::Gate { .. } => self.env.ops.stray(),
         }
     }
 
@@ -69,7 +70,7 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
         let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
@@ -96,11 +97,10 @@ impl State {
                     self.registered_too_late(hosted, out);
                     return;
                 }
-                let busy = |runtime: &RuntimeId| {
-                    let mut here = by_runtime.range((runtime.clone(), ClaimKey(0))..);
-                    here.next().is_some_and(|(of, _)| of == runtime) || late.owes(runtime)
+                let ours = |runtime: &RuntimeId| {
+                    super::recover::ours(runtime, first_reports, by_runtime, tasks, late)
                 };
-                let changes = runtimes.registered(&mut cx, (op, &workspace), r.clone(), &busy);
+                let changes = runtimes.registered(&mut cx, (op, &workspace), r.clone(), &ours);
                 self.changed(changes, out);
             }
             ApiOp::Orphans(runtime) => {
@@ -109,7 +109,8 @@ impl State {
                 let changes = if gone {
                     runtimes.gone(&mut cx, &runtime)
                 } else {
-                    runtimes.orphans_done(&mut cx, op, &runtime)
+                    let ours = super::recover::ours(&runtime, first_reports, by_runtime, tasks, late);
+                    runtimes.orphans_done(&mut cx, op, &runtime, ours)
                 };
                 self.changed(changes, out);
             }
@@ -142,10 +143,16 @@ impl State {
                 self.caught(catch, out);
             }
             ApiOp::Task(claim, kind) => {
+                let mut tried = None;
                 if let Some(task) = tasks.get_mut(&claim) {
+                    tried =
+                        (kind == TaskOp::Report && !first_reports.is_empty()).then(|| task.runtime().clone());
                     task.api_ended(&mut cx, op, kind, r.clone());
                 }
                 self.reap(claim, out);
+                if let Some(runtime) = tried {
+                    self.first_report_over(runtime, claim, out);
+                }
             }
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
@@ -183,7 +190,7 @@ impl State {
     ) -> Option<crate::token::SlotPermit> {
         let serving = self.shutdown.is_serving();
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        if tasks.contains_key(&offer.claim) {
+        if tasks.contains_key(&offer.claim) || late.has_claim(offer.claim) {
             // The adapter numbers claims; it must not use a number twice, and nobody may forget the claim that has it.
             cx.env.ops.stray();
             return permit;
@@ -205,9 +212,9 @@ impl State {
                 let park = offer.in_place.then(|| claims.let_park());
                 (Task::admit(&mut cx, offer, provider, (slot, park), roots), None)
             }
-            (fault, _, permit) => {
+            (fault, provider, permit) => {
                 let reason = fault.unwrap_or(FailReason::RuntimeOffline);
-                (Task::hand_back(&mut cx, offer, reason), permit)
+                (Task::hand_back(&mut cx, offer, provider, reason), permit)
             }
         };
         by_id.insert(id, claim);
@@ -243,14 +250,16 @@ impl State {
         for mark in remains.marks {
             roots.release(mark);
         }
-        if let (Some(permit), Some(provider)) = (remains.slot, &remains.provider) {
-            claims.task_ended(&mut cx, runtimes, permit, &remains.runtime, provider);
+        if let Some(provider) = &remains.provider {
+            claims.task_ended(&mut cx, runtimes, remains.slot, &remains.runtime, provider);
         }
         cx.fact(Fact::Released { claim, slot });
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
         }
-        remains.directory
+        let directory = remains.directory;
+        self.first_report_over(remains.runtime, claim, out);
+        directory
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
@@ -309,7 +318,7 @@ impl State {
     }
 
     /// The set of runtimes changed: a runtime leaves the set before its heartbeat ends, and joins it before it begins.
-    fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
+    pub(super) fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
         split!(self, out => cx, runtimes, claims, beats, link);
         let another_set = changes.iter().any(|change| !matches!(change, Change::Claimable(_)));
         for change in changes {

@@ -10,7 +10,7 @@ use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, TaskId, Workspac
 use crate::late::{Entry, Late};
 use crate::link::Link;
 use crate::op::ApiOp;
-use crate::runtimes::Runtimes;
+use crate::runtimes::{Ours, Runtimes};
 use crate::script::Choose;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
@@ -73,10 +73,10 @@ impl Machine for Runtimes {
                 self.registered_too_late(op, &workspace, &r);
             }
             ApiOp::Register(workspace) => {
-                self.registered(cx, (op, &workspace), r, &|_| false);
+                self.registered(cx, (op, &workspace), r, &|_| Ours::Nothing);
             }
             ApiOp::Orphans(runtime) => {
-                self.orphans_done(cx, op, &runtime);
+                self.orphans_done(cx, op, &runtime, Ours::Nothing);
             }
             ApiOp::Deregister { .. } => self.deregistered(cx, op),
             other => panic!("{other:?} is not of this machine"),

@@ -17,6 +17,7 @@ mod link;
 mod ops;
 mod paths;
 mod register;
+mod recovery;
 mod report;
 mod seen;
 mod silence;
@@ -31,6 +32,7 @@ use crate::daemon::View;
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::event::{ApiReply, Event, WsEvent};
+use crate::ledger::Ledger;
 use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
@@ -114,6 +116,10 @@ struct At<'a> {
     due: bool,
     /// Whether one was due before this step: an input that comes late is taken before what it is late for.
     was_due: bool,
+    /// All slots of the daemon.
+    slots: u16,
+    /// Whether claims hold some of them.
+    claims_out: bool,
 }
 
 /// All rules.
@@ -158,6 +164,17 @@ impl Rules {
         }
     }
 
+    /// Rules for the process that comes after one that was killed, with these settings: it is held to what that one had, and nothing of that may be lost or
+    /// done twice. What is broken so far stays broken.
+    #[must_use]
+    pub fn after_crash(&self, cfg: &Config) -> Self {
+        let mut next = Self::new(cfg);
+        next.found = Found { step: self.found.step, list: self.found.list.clone() };
+        next.started = self.started;
+        next.tasks = self.tasks.after_crash();
+        next
+    }
+
     /// What is broken so far, at most 64 times.
     pub fn violations(&self) -> &[Violation] {
         &self.found.list
@@ -188,7 +205,16 @@ impl Rules {
         self.stop.event(step.event, now, late);
         let Self { cfg, found, ops, claims, fleet, tasks, paths, silence, gc, stop, books, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= now);
-        let at = At { now, awake, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
+        let at = At {
+            now,
+            awake,
+            timing: &cfg.timers,
+            stopping: stop.stopping(),
+            due,
+            was_due,
+            slots: cfg.slots,
+            claims_out: claims.held() > 0,
+        };
 
         let closed = step.event.and_then(|event| ops.event(event));
         let stray = match step.event {
@@ -211,6 +237,7 @@ impl Rules {
             stop.closed(closed);
         }
         match step.event {
+            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event),
             Some(Event::Run { op, run }) if closed.is_none() => {
                 tasks.progress(*op, run);
                 silence.event(&at, *op, run);
@@ -299,6 +326,17 @@ impl Rules {
         if !stop.stopping() {
             fleet.finish(found);
             claims.finish(fleet, found);
+        }
+    }
+}
+
+impl Rules {
+    /// What is still written down although the daemon is at rest.
+    pub fn still_kept(&mut self, ledger: &Ledger) {
+        if let Some(record) = ledger.iter().next() {
+            self.found.require(false, "LEDGER-AT-REST", || {
+                format!("nothing is owed, and of claim {} it is kept that {:?}", record.claim().0, record.was)
+            });
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Every history of a small world, to a depth: breadth first, each state once.
 //!
 //! At each state the world's menu is tried: for each request on its way a good answer and some bad ones, time passing, the control
-//! connection coming and going, a wakeup, a stop, an answer that comes twice. A good answer and time are free; the rest are faults, of
+//! connection coming and going, a wakeup, a stop, a kill of the process, an answer that comes twice. A good answer and time are free; the rest are faults, of
 //! which one history has a few at most, which is what keeps the number of histories small: most that go wrong need one or two.
 //!
 //! # What is one state
 //! Two histories lead to the same state if these are equal: the digest of the daemon, the fingerprint of the rules' bookkeeping, the
 //! fingerprint of the world (all of it but the answers that could come twice, of which only the last can, and only while a fault is
-//! left), and the number of faults that are left, or if more were left the first time. Then every continuation of one is a continuation
+//! left), what is kept for the next process, and the number of faults that are left, or if more were left the first time. Then every continuation of one is a continuation
 //! of the other: the menu is a function of the world, the daemon's next deadline and the faults, the daemon's answer a function of its
 //! state, and what the rules say a function of their bookkeeping. The numbers of requests and the clock are part of it, so states that
 //! differ in nothing else are told apart: that costs time, not soundness.
@@ -16,10 +16,10 @@
 //! be tried: a bug might be missed there. None would be made up: what is broken is found on a daemon that took exactly the events of the
 //! script that is returned.
 
-use super::{Input, Runner, World};
+use super::runner::Around;
+use super::{Input, Runner};
 use crate::daemon::RestoreError;
-use crate::event::Event;
-use crate::observe::Rules;
+use crate::digest::fingerprint;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -48,14 +48,13 @@ pub struct Explored {
     pub broken: Option<(Vec<Input>, String)>,
 }
 
-/// A state's identity: the daemon's, the world's and the rules' hashes.
-type Key = (u64, u64, u64);
+/// A state's identity: the hashes of the daemon, the world, the rules, and what is kept.
+type Key = (u64, u64, u64, u64);
 
 /// A state that was reached and not gone on from yet.
 struct Node {
     daemon: String,
-    world: World,
-    rules: Rules,
+    around: Around,
     faults: u8,
     trail: Option<Rc<Trail>>,
 }
@@ -72,16 +71,16 @@ impl Runner {
     /// # Errors
     /// If the daemon's state contradicts itself, which is a bug of the core.
     pub fn fork(&self) -> Result<Self, RestoreError> {
-        Self::from_parts(
-            &self.daemon.checkpoint()?,
-            self.world.clone(),
-            self.rules.clone(),
-            self.script.clone(),
-        )
+        Self::restored(&self.daemon.checkpoint()?, self.around(), self.script.clone())
     }
 
     fn key(&self, faults: u8) -> Key {
-        (self.daemon.digest(), self.world.fingerprint(faults > 0), self.rules.fingerprint())
+        (
+            self.daemon.digest(),
+            self.world.fingerprint(faults > 0),
+            self.rules.fingerprint(),
+            fingerprint(&(&self.ledger, self.seed)),
+        )
     }
 
     /// Tries every history from here, within `bounds`.
@@ -126,7 +125,7 @@ impl Search {
         let start = node.runner()?;
         let wakeup = start.daemon.next_wakeup().map(|(at, _)| at);
         let mut start = Some(start);
-        for choice in node.world.menu(wakeup) {
+        for choice in node.around.world.menu(wakeup) {
             if choice.fault && node.faults == 0 {
                 continue;
             }
@@ -136,7 +135,7 @@ impl Search {
                 None => node.runner()?,
             };
             self.found.edges += 1;
-            let input = Input { now: choice.now, event: choice.event };
+            let input = choice.input;
             let story = step(&mut runner, &input);
             let trail = Rc::new(Trail { input, before: node.trail.clone() });
             if story.is_some() {
@@ -179,12 +178,11 @@ impl Search {
 
 impl Node {
     fn of(runner: &Runner, faults: u8, trail: Option<Rc<Trail>>) -> Result<Self, RestoreError> {
-        let (world, rules) = (runner.world.clone(), runner.rules.clone());
-        Ok(Self { daemon: runner.daemon.checkpoint()?, world, rules, faults, trail })
+        Ok(Self { daemon: runner.daemon.checkpoint()?, around: runner.around(), faults, trail })
     }
 
     fn runner(&self) -> Result<Runner, RestoreError> {
-        Runner::from_parts(&self.daemon, self.world.clone(), self.rules.clone(), Vec::new())
+        Runner::restored(&self.daemon, self.around.clone(), Vec::new())
     }
 }
 
@@ -202,10 +200,9 @@ impl Trail {
 }
 
 /// Takes one step. Returns what it breaks: a rule, or the daemon's check of itself.
-fn step(runner: &mut Runner, Input { now, event }: &Input) -> Option<String> {
-    let event: Event = event.clone();
+fn step(runner: &mut Runner, input: &Input) -> Option<String> {
     caught(|| {
-        runner.feed(*now, event);
+        runner.take(input);
     })
     .or_else(|| verdict(runner))
 }

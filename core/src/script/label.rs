@@ -1,5 +1,6 @@
 //! Effects and events as short texts: what a test waits for, and what a failing script is printed as.
 
+use super::Input;
 use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
@@ -39,7 +40,7 @@ pub fn effect_label(effect: &Effect) -> String {
             Keep::Claimed { .. } => format!("keep {} claimed", claim.0),
             Keep::Launched { slot } => format!("keep {} launched slot {}", claim.0, slot.0),
             Keep::Ended { report: kind, have, .. } => {
-                format!("keep {} owes {} ..{have}", claim.0, report(*kind))
+                format!("keep {} owes {} ..{have}", claim.0, kind.map_or("nothing".to_owned(), report))
             }
         },
         Effect::Gate { owner, answer } => format!("gate {owner:?} {answer:?}").to_lowercase(),
@@ -147,6 +148,14 @@ fn fact(fact: &Fact) -> String {
     }
 }
 
+/// A line of a script as a short text.
+pub fn input_label(input: &Input) -> String {
+    match input {
+        Input::Event { event, .. } => event_label(event),
+        Input::Crash { fate, .. } => format!("crash {fate}"),
+    }
+}
+
 /// An event as a short text, with the number of what it answers.
 pub fn event_label(event: &Event) -> String {
     match event {
@@ -163,7 +172,11 @@ pub fn event_label(event: &Event) -> String {
                 format!("recovered {} launched slot {} ..{acked}", offer.claim.0, slot.0)
             }
             Recovered::Ended { report: kind, have, .. } => {
-                format!("recovered {} owes {} ..{have}", offer.claim.0, report(*kind))
+                format!(
+                    "recovered {} owes {} ..{have}",
+                    offer.claim.0,
+                    kind.map_or("nothing".to_owned(), report)
+                )
             }
         },
         Event::Gate { owner, ask } => format!("gate {owner:?} {ask:?}").to_lowercase(),

@@ -1,5 +1,6 @@
 //! What can happen next in a world, in full: for a search that tries it all.
 
+use super::Input;
 use super::reply::refusal;
 use super::world::{Call, Link, World};
 use crate::effect::{ApiCall, FsCall};
@@ -19,8 +20,7 @@ const MOST_MESSAGES: u32 = 2;
 /// One thing that can happen.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
-    pub(super) now: Now,
-    pub(super) event: Event,
+    pub(super) input: Input,
     /// Whether something goes wrong by it, or somebody interferes.
     pub(super) fault: bool,
 }
@@ -52,14 +52,17 @@ impl World {
         }
         menu.bad.extend(self.last.back().cloned());
         let now = self.now;
-        let choice = |fault| move |event| Choice { now, event, fault };
+        let choice = |fault| move |event| Choice { input: Input::Event { now, event }, fault };
         let mut all: Vec<Choice> = menu.good.into_iter().map(choice(false)).collect();
         if let Some(at) = wakeup {
             let ahead = i64::try_from(at.since(now.mono).as_millis()).unwrap_or(i64::MAX);
             let wall = crate::time::UnixMillis(now.wall.0.saturating_add(ahead));
-            all.push(Choice { now: Now::new(now.mono.max(at), wall), event: Event::Tick, fault: false });
+            let input = Input::Event { now: Now::new(now.mono.max(at), wall), event: Event::Tick };
+            all.push(Choice { input, fault: false });
         }
         all.extend(menu.bad.into_iter().map(choice(true)));
+        // The two differ in which of the requests on their way the server has taken.
+        all.extend([0, 1].map(|fate| Choice { input: Input::Crash { now, fate }, fault: true }));
         all
     }
 

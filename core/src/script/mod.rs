@@ -4,6 +4,7 @@
 //! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink()`].
 
 mod choose;
+mod crash;
 mod exhaust;
 mod heal;
 mod label;
@@ -21,7 +22,7 @@ mod world;
 pub use choose::{Bytes, Choose, Seeded};
 pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;
-pub use label::{effect_label, event_label};
+pub use label::{effect_label, event_label, input_label};
 pub use runner::{Input, Runner, replay};
 pub use shrink::shrink;
 #[cfg(feature = "proptest")]

@@ -91,6 +91,17 @@ impl World {
     }
 
     fn offer(&mut self, choose: &mut dyn Choose, call: &ApiCall) -> Offer {
+        let scope = self.scope(call);
+        let meant = if scope.len() == 0 || choose.one_in(15) {
+            None
+        } else {
+            scope.nth(choose.below(scope.len() as u32) as usize).cloned()
+        };
+        let runtime = meant.unwrap_or_else(|| self.some_runtime(choose));
+        self.offer_for(choose, runtime)
+    }
+
+    pub(super) fn offer_for(&mut self, choose: &mut dyn Choose, runtime: RuntimeId) -> Offer {
         self.next_claim += 1;
         let known = choose.one_in(8) && !self.tasks.is_empty();
         let task = if known {
@@ -103,13 +114,6 @@ impl World {
             self.next_task += 1;
             TaskId::new(format!("t-{}", self.next_task))
         });
-        let scope = self.scope(call);
-        let meant = if scope.len() == 0 || choose.one_in(15) {
-            None
-        } else {
-            scope.nth(choose.below(scope.len() as u32) as usize).cloned()
-        };
-        let runtime = meant.unwrap_or_else(|| self.some_runtime(choose));
         let root = EnvRoot::new(format!("ws/{task}"));
         let prior = match self.freeing() {
             Some(root) if choose.one_in(2) => Some(root),

@@ -62,9 +62,11 @@ pub struct World {
     pub(super) open: BTreeMap<OpId, Call>,
     pub(super) cancelled: BTreeSet<OpId>,
     pub(super) runs: BTreeMap<OpId, RunModel>,
+    /// Runs that an earlier process launched, and nobody follows yet.
+    pub(super) left: BTreeMap<ClaimKey, RunModel>,
     /// The daemon's set.
     pub(super) runtimes: Roster<RuntimeId>,
-    providers: BTreeMap<RuntimeId, Provider>,
+    pub(super) providers: BTreeMap<RuntimeId, Provider>,
     /// Those that may be asked for.
     pub(super) claimable: BTreeMap<Provider, Roster<RuntimeId>>,
     /// What each workspace was said to hold, at the most.
@@ -95,6 +97,7 @@ impl Default for World {
             open: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             runs: BTreeMap::new(),
+            left: BTreeMap::new(),
             runtimes: Roster::default(),
             providers: BTreeMap::new(),
             claimable: BTreeMap::new(),
@@ -121,6 +124,11 @@ impl World {
     /// The adapter's clocks.
     pub const fn now(&self) -> Now {
         self.now
+    }
+
+    /// Whether the daemon has ended by itself.
+    pub const fn has_exited(&self) -> bool {
+        self.exited
     }
 
     /// Settings for a daemon in this world: few slots, so that they run out; each claim mode; sometimes a provider with a bound.
@@ -190,7 +198,12 @@ impl World {
                 _ => {}
             },
             Event::Stop { .. } => self.stops = self.stops.saturating_add(1),
-            Event::Ws { .. } | Event::Tick | Event::Recovered { .. } | Event::Gate { .. } => {}
+            Event::Recovered { offer, .. } => {
+                self.claims.insert(offer.claim, offer.task.clone());
+                self.tasks.entry(offer.task.clone()).or_insert(TaskStatus::Running);
+                self.next_claim = self.next_claim.max(offer.claim.0);
+            }
+            Event::Ws { .. } | Event::Tick | Event::Gate { .. } => {}
         }
     }
 
@@ -201,7 +214,7 @@ impl World {
         }
     }
 
-    fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
+    pub(super) fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
         match (call, reply) {
             (ApiCall::Claim(_) | ApiCall::ClaimOne(_), ApiReply::Claimed { offers, .. }) => {
                 for offer in offers {
@@ -247,7 +260,8 @@ impl World {
             }
             Effect::Run { op, call } => {
                 self.open.insert(*op, Call::Run(call.clone()));
-                self.runs.insert(*op, RunModel::default());
+                let left = self.left.remove(&call.claim()).filter(|_| call.attached().is_some());
+                self.runs.insert(*op, left.unwrap_or_default());
             }
             Effect::Cancel { op } | Effect::Kill { op, .. } => {
                 self.cancelled.insert(*op);
@@ -292,12 +306,12 @@ impl World {
 
     /// A hash of all of it, but of the answers that could come twice only the last, and that only if `twice`.
     pub(super) fn fingerprint(&self, twice: bool) -> u64 {
-        let Self { now, open, cancelled, runs, runtimes, providers, claimable, hosted, tasks, .. } = self;
+        let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } = self;
         let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
         let Self { faults, levels, mix, size, .. } = self;
         let last = last.back().filter(|_| twice);
         fingerprint(&(
-            (now, open, cancelled, runs, runtimes, providers, claimable, hosted, tasks),
+            (now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks),
             (known, claims, conn, link, exited, last, next_claim, next_task, stops),
             (faults, levels, mix, size),
         ))
@@ -320,6 +334,7 @@ impl World {
                 self.advance(ahead);
                 Some(Event::Tick)
             }
+            87 if choose.one_in(3) => Some(self.recovered(choose)),
             87..90 => Some(self.nonsense(choose)),
             90..93 => (!self.last.is_empty())
                 .then(|| self.last[choose.below(self.last.len() as u32) as usize].clone()),

@@ -143,7 +143,10 @@ impl Task {
             let _stopped = lease.stop(cx, claim);
         }
         match self.verdict(ReportKind::Fail { reason }) {
-            Some(kind) if self.ending != Some(EndReason::Server) => self.enter_report(cx, kind),
+            Some(kind) if self.ending != Some(EndReason::Server) => {
+                self.keep_ended(cx, Some(kind));
+                self.enter_report(cx, kind);
+            }
             _ => {
                 self.watch.stop(cx, claim);
                 self.phase = Phase::Over;

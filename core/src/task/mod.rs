@@ -7,13 +7,14 @@ mod laws;
 mod lease;
 mod outbox;
 mod phase;
+pub(crate) mod recover;
 pub(crate) mod report;
 mod run;
 mod settle;
 mod start;
 mod watch;
 
-use crate::effect::{EndReason, Fact, FsCall, PhaseName, ReportKind};
+use crate::effect::{Effect, EndReason, Fact, FsCall, Keep, PhaseName, ReportKind};
 use crate::env::Cx;
 use crate::error::{ApiError, FsError};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer};
@@ -60,8 +61,10 @@ pub(crate) struct Task {
     record: bool,
     /// Whether the daemon stops: nothing is launched any more.
     stopping: bool,
-    /// Whether anything was begun in its directory, which then has to be unwound and sealed.
+    /// Whether anything was begun in its directory, by this process or an earlier one: it then has to be unwound and sealed.
     touched: bool,
+    /// Whether an agent was launched for it, by this process or an earlier one.
+    ran: bool,
     /// What the late outbox has to take over, and how often it was tried.
     late_report: Option<(ReportKind, u32)>,
 }
@@ -102,6 +105,7 @@ impl Task {
             stopping: false,
             touched: false,
             record: false,
+            ran: false,
             late_report: None,
         }
     }
@@ -116,6 +120,10 @@ impl Task {
         roots: &mut EnvRoots,
     ) -> Self {
         let index = slot.index;
+        cx.emit(Effect::Keep {
+            claim: offer.claim,
+            entry: Keep::Claimed { offer: offer.clone(), provider: provider.clone() },
+        });
         let mut task = Self::new(offer, Some(provider), Some(slot));
         let (claim, id, runtime) = (task.claim, task.id.clone(), task.runtime.clone());
         cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
@@ -130,11 +138,15 @@ impl Task {
         task
     }
 
+    fn mark(&mut self, roots: &mut EnvRoots) {
+        for root in [Some(self.root.clone()), self.prior.clone()].into_iter().flatten() {
+            self.marks.extend(roots.acquire(&root, self.claim));
+        }
+    }
+
     fn mark_and_prepare(&mut self, cx: &mut Cx<'_>, lease: Lease, roots: &mut EnvRoots) {
         let claim = self.claim;
-        for root in [Some(self.root.clone()), self.prior.clone()].into_iter().flatten() {
-            self.marks.extend(roots.acquire(&root, claim));
-        }
+        self.mark(roots);
         cx.phase(claim, PhaseName::AwaitingRoot);
         // The time of the preparation begins here, whatever is waited for.
         let within = cx.timing().prepare;
@@ -143,12 +155,31 @@ impl Task {
         self.prepare_once_marked(cx);
     }
 
-    /// Fails a task back without running it: it needs neither slot nor directory.
-    pub(crate) fn hand_back(cx: &mut Cx<'_>, offer: Offer, reason: FailReason) -> Self {
+    /// Fails a task back without running it: it needs neither slot nor directory. `provider` is that of its runtime, if it is here.
+    pub(crate) fn hand_back(
+        cx: &mut Cx<'_>,
+        offer: Offer,
+        provider: Option<Provider>,
+        reason: FailReason,
+    ) -> Self {
+        let provider = provider.unwrap_or_else(|| Provider::new(""));
+        cx.emit(Effect::Keep { claim: offer.claim, entry: Keep::Claimed { offer: offer.clone(), provider } });
+        Self::fail_back(cx, offer, reason)
+    }
+
+    fn fail_back(cx: &mut Cx<'_>, offer: Offer, reason: FailReason) -> Self {
         let mut task = Self::new(offer, None, None);
         cx.fact(Fact::HandedBack { claim: task.claim, task: task.id.clone(), reason });
+        task.keep_ended(cx, Some(ReportKind::Fail { reason }));
         task.enter_report(cx, ReportKind::Fail { reason });
         task
+    }
+
+    /// Has the outcome written down, so that it outlives this process: before it is told, and whenever it changes.
+    fn keep_ended(&self, cx: &mut Cx<'_>, report: Option<ReportKind>) {
+        let (_, have, _) = self.messages.rest();
+        let entry = Keep::Ended { report, have, usage: !self.usage.is_settled(), ran: self.ran };
+        cx.emit(Effect::Keep { claim: self.claim, entry });
     }
 
     pub(crate) const fn id(&self) -> &TaskId {
@@ -336,6 +367,7 @@ impl Task {
             let _stopped = lease.stop(cx, self.claim);
         }
         if let Some(kind) = self.verdict(ReportKind::Fail { reason: FailReason::RuntimeOffline }) {
+            self.keep_ended(cx, Some(kind));
             self.enter_report(cx, kind);
         } else {
             self.watch.stop(cx, self.claim);
@@ -389,6 +421,7 @@ impl Task {
             // The last look came back after the run had ended: what it saw still counts.
             settling.verdict = Some(ReportKind::CancelAck);
             self.record = false;
+            self.keep_ended(cx, Some(ReportKind::CancelAck));
         }
         match self.watch.replied(cx, self.claim, op, result) {
             Seen::Stands => {}
@@ -440,7 +473,18 @@ impl Task {
         let Phase::Reporting(report) = &mut self.phase else { return };
         match report.replied(cx, self.claim, op, result) {
             report::Step::Wait => {}
-            report::Step::Settled => self.enter_seal(cx),
+            report::Step::Another => {
+                let kind = report.kind();
+                self.keep_ended(cx, Some(kind));
+                if let Phase::Reporting(report) = &mut self.phase {
+                    report.send(cx, self.claim);
+                }
+            }
+            report::Step::Settled => {
+                // A process that is killed before the seal must not have it reported twice.
+                self.keep_ended(cx, None);
+                self.enter_seal(cx);
+            }
             report::Step::Late => {
                 self.late_report = Some((report.kind(), report.tries()));
                 self.enter_seal(cx);
@@ -495,7 +539,8 @@ impl Task {
             claim,
             id: self.id,
             runtime: self.runtime,
-            provider: self.provider,
+            // A task that waited for its directory without a slot has given back its room already.
+            provider: self.provider.filter(|_| self.slot.is_some() || self.ran),
             slot: self.slot,
             marks: self.marks,
             directory: self.directory,

@@ -125,8 +125,9 @@ fn events() -> Vec<Event> {
     let slot = SlotIndex(3);
     let was = [
         Recovered::Claimed,
+        Recovered::Ended { report: None, acked: 1, have: 2, usage: false, ran: false },
         Recovered::Launched { slot, acked: 4 },
-        Recovered::Ended { report: ReportKind::CancelAck, acked: 1, have: 2, usage: true },
+        Recovered::Ended { report: Some(ReportKind::CancelAck), acked: 1, have: 2, usage: true, ran: true },
     ];
     let owners = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion];
     let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Release];
@@ -263,8 +264,9 @@ fn effects() -> Vec<Effect> {
         Effect::Keep { claim: CLAIM, entry: Keep::Launched { slot: SlotIndex(0) } },
         Effect::Keep {
             claim: CLAIM,
-            entry: Keep::Ended { report: ReportKind::Complete, have: 3, usage: false },
+            entry: Keep::Ended { report: Some(ReportKind::Complete), have: 3, usage: false, ran: true },
         },
+        Effect::Keep { claim: CLAIM, entry: Keep::Ended { report: None, have: 3, usage: true, ran: false } },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Granted },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Busy },
         Effect::Cancel { op: OP },

@@ -6,6 +6,7 @@ mod gc;
 mod late;
 mod messages;
 mod paths;
+mod recovery;
 mod rig;
 mod runs;
 mod start;
