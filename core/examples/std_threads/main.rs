@@ -15,6 +15,7 @@ mod run;
 
 fn main() -> std::io::Result<()> {
     let told = run::run("echo hello; echo from a shell", &mut |line| println!("{line}"))?;
-    println!("the server has: {} {:?}", told.state, told.transcript);
+    println!("{} requests; the server has: {} {:?}", told.requests.len(), told.state, told.transcript);
+    println!("{} is gone: {}", told.dir.display(), !told.dir.exists());
     Ok(())
 }

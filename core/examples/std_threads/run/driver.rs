@@ -144,7 +144,7 @@ impl Driver {
             }
             // This adapter has no control connection, and nothing depends on one.
             Effect::Ws { conn, cmd: WsCmd::Connect { .. } } => {
-                self.tell(Event::Ws { conn, ws: WsEvent::Down })
+                self.tell(Event::Ws { conn, ws: WsEvent::Down });
             }
             Effect::Runtime { runtime, change, .. } => match change {
                 RuntimeChange::Added { provider, .. } => {
