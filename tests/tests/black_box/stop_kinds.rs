@@ -44,7 +44,7 @@ async fn a_restart_leaves_the_run_and_its_supervisor_alone() {
     bed.daemon.ask_to_stop_as(StopKind::Restart).await;
     let finished = bed.daemon.ended().await;
     assert_eq!(finished.cause, ExitCause::Restarting);
-    assert_eq!(finished.kept, [task.clone()]);
+    assert_eq!(finished.kept, std::slice::from_ref(&task));
     assert!(finished.abandoned.is_empty(), "{finished:?}");
     assert!(bed.calls(&task, "fail").is_empty());
     assert!(bed.plane.requests_where(|request| request.path.ends_with("/deregister")).is_empty());
