@@ -6,7 +6,7 @@ use longshore_core::effect::Effect;
 use longshore_core::event::{ApiReply, ClaimKey, Event, Offer, RunEvent};
 use longshore_core::id::{EnvRoot, OpId, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::rng::Seed;
-use longshore_core::script::{Bounds, Choose, Runner, Seeded, World, effect_label, event_label};
+use longshore_core::script::{Bounds, Choose, Runner, Seeded, World, effect_label, input_label};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ fn explore(name: &str, start: &Runner, (depth, faults): (usize, u8), least: usiz
     if let Some((script, story)) = found.broken {
         let mut text = format!("{name}: {story}\n");
         for input in &script {
-            writeln!(text, "{:>9} ms  {}", input.now.mono.as_millis(), event_label(&input.event))
+            writeln!(text, "{:>9} ms  {}", input.now().mono.as_millis(), input_label(input))
                 .expect("a String takes everything");
         }
         panic!("{text}");
