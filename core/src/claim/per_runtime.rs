@@ -164,7 +164,7 @@ impl PerRuntimePollers {
         gate: &mut ClaimGate,
         runtimes: &Runtimes,
     ) {
-        while slots.available() > 0 && !gate.is_closed() {
+        while slots.available() > 0 && gate.is_open() {
             let Some(runtime) = self.queue.pop_front() else { return };
             let Some(poller) = self.pollers.get_mut(&runtime) else { continue };
             let Some(provider) = runtimes.provider(&runtime).cloned() else {

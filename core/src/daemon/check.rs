@@ -1,7 +1,6 @@
 //! The structural check: every token is where it belongs.
 
 use super::State;
-use crate::op::OpKind;
 use thiserror::Error;
 
 /// Something that cannot be, is.
@@ -48,11 +47,8 @@ impl State {
         if marks != held {
             return Err(Broken::Marks { marks, held });
         }
-        let claims = |kind: &OpKind| {
-            matches!(kind, OpKind::Api(crate::op::ApiOp::Claim { .. } | crate::op::ApiOp::ClaimOne { .. }))
-        };
-        let open =
-            u32::try_from(self.env.ops.iter().filter(|(_, kind)| claims(kind)).count()).unwrap_or(u32::MAX);
+        let open = self.env.ops.iter().filter(|(_, kind)| kind.is_claim()).count();
+        let open = u32::try_from(open).unwrap_or(u32::MAX);
         if open != self.claims.on_their_way() {
             return Err(Broken::Claims { counted: self.claims.on_their_way(), open });
         }

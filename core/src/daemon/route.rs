@@ -40,7 +40,11 @@ impl State {
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
             Event::Stop { .. } => self.stop(out),
-            Event::Recovered { .. } | Event::Gate { .. } => self.env.ops.stray(),
+            Event::Gate { owner, ask } => {
+                split!(self, out => cx, claims, tasks);
+                claims.ask_gate(&mut cx, *owner, *ask, !tasks.is_empty());
+            }
+            Event::Recovered { .. } => self.env.ops.stray(),
         }
     }
 
@@ -61,8 +65,9 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
-        let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
-        let fresh = |r: &Result<ApiReply, ApiError>| matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|offer| !here(offer)));
+        let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
+            !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
+        }));
         match kind {
             ApiOp::Renew => {
                 if r.as_ref().err().copied().and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
@@ -115,14 +120,18 @@ impl State {
                     late.nudge(&mut cx);
                 }
             }
-            ApiOp::Claim { hold, pass, scope } | ApiOp::ClaimOver { hold, pass, scope } => {
-                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh(r));
+            ApiOp::Claim { hold, pass, scope } => {
+                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
+                self.caught(catch, out);
+            }
+            ApiOp::ClaimOver { hold, pass, scope } => {
+                let catch = claims.over_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
                 self.caught(catch, out);
             }
             ApiOp::Collectable => {}
             ApiOp::ClaimOne { slot, pass, runtime, provider } => {
                 let claim = (op, slot, pass, runtime, provider);
-                let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh(r));
+                let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh);
                 self.caught(catch, out);
             }
             ApiOp::Task(claim, kind) => {
@@ -214,12 +223,13 @@ impl State {
         if let Some(entry) = remains.late {
             late.add(&mut cx, entry);
         }
+        let news = claims.ended(cx.now.mono, &remains.id);
         roots.forget_waiter(claim);
         for mark in remains.marks {
             roots.release(mark);
         }
         if let (Some(permit), Some(provider)) = (remains.slot, &remains.provider) {
-            claims.task_ended(&mut cx, runtimes, permit, &remains.runtime, provider);
+            claims.task_ended(&mut cx, runtimes, permit, (&remains.runtime, provider), news);
         }
         cx.fact(Fact::Released { claim, slot });
         if delivered {
@@ -232,6 +242,11 @@ impl State {
         if !link.is_current(conn) {
             cx.env.ops.stray();
             return;
+        }
+        if let WsEvent::Ack { claims: true, .. } = event
+            && link.is_up()
+        {
+            claims.takes_claims(conn);
         }
         match event {
             WsEvent::Up => {
@@ -248,6 +263,7 @@ impl State {
             }
             WsEvent::Down => {
                 beats.link_down();
+                claims.link_down();
                 link.down(&mut cx);
             }
             WsEvent::TaskAvailable { runtime, task } => {
@@ -299,6 +315,7 @@ impl State {
         let set = runtimes.generation();
         if another_set && link.set_changed(&mut cx, set) {
             beats.link_down();
+            claims.link_down();
         }
         if runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
             self.dialled = true;
@@ -331,7 +348,8 @@ impl State {
             }
             TimerKey::Late => late.send(&mut cx),
             TimerKey::Poll => claims.poll_due(),
-            TimerKey::HoldOff | TimerKey::Gc => {}
+            TimerKey::HoldOff => claims.hold_off_due(),
+            TimerKey::Gc => {}
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
             TimerKey::Link => {
@@ -347,8 +365,9 @@ impl State {
     /// What follows from the state alone: freed slots are used, a stop goes on, strays are told.
     pub(super) fn finish_step(&mut self, out: &mut Effects) {
         self.stop_on(out);
-        split!(self, out => cx, runtimes, claims);
+        split!(self, out => cx, runtimes, claims, tasks);
         if self.leaving.is_none() {
+            claims.settle_gate(&mut cx, !tasks.is_empty());
             claims.feed(&mut cx, runtimes);
         }
         let total = cx.env.ops.strays();
