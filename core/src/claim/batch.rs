@@ -78,6 +78,8 @@ impl BatchPoller {
     /// The poll timer fired.
     pub(crate) fn due(&mut self) {
         self.all = true;
+        self.named.clear();
+        self.providers.clear();
         self.waits = false;
     }
 

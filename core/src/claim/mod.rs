@@ -21,6 +21,7 @@ use crate::token::{ClaimPass, SlotPermit};
 use batch::BatchPoller;
 use gate::{Asked, ClaimGate};
 use per_runtime::PerRuntimePollers;
+pub(crate) use per_runtime::first_poll;
 use recent::RecentEnds;
 use serde::{Deserialize, Serialize};
 use slots::Slots;

@@ -7,16 +7,20 @@
 mod calls;
 mod claims;
 mod fleet;
+mod gate;
 mod life;
 mod ops;
+mod over;
+mod rate;
 mod report;
 mod stop;
 mod tasks;
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, Fact};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
 use crate::event::{ApiReply, Event, WsEvent};
+use crate::id::RuntimeId;
 use crate::time::{Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
@@ -160,22 +164,24 @@ impl Rules {
             Some(Event::Api { .. } | Event::Fs { .. }) => closed.is_none(),
             Some(Event::Run { op, .. }) => closed.is_none() && !ops.is_run(*op),
             Some(Event::Ws { conn, .. }) => !fleet.is_current(*conn),
+            Some(Event::Gate { owner, ask }) => claims.gate.is_stray(*owner, *ask),
             _ => false,
         };
         if stray && !was_due {
             let quiet = step.effects.iter().all(|e| matches!(e, Effect::Fact { fact: Fact::Stray { .. } }));
             found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
         }
+        claims.begin(&at, step.event);
         if let Some(closed) = &closed {
             tasks.closed(&at, closed, found);
-            claims.closed(&at, closed);
+            claims.closed(&at, cfg, closed);
             fleet.closed(&at, closed);
             stop.closed(closed);
         }
         match step.event {
             Some(Event::Run { op, run }) if closed.is_none() => tasks.progress(*op, run),
             Some(Event::Ws { conn, ws }) if !stray => {
-                claims.ws(ws);
+                claims.ws(cfg, *conn, ws, fleet);
                 fleet.ws(&at, *conn, ws);
             }
             _ => {}
@@ -190,10 +196,12 @@ impl Rules {
             tasks.effect(&at, effect, fleet, found);
             fleet.effect(&at, effect, tasks, found);
         }
+        keeps_tasks(step, &at, tasks, found);
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
             fleet.settle(&at, found);
             stop.settle(&at, found);
+            claims.settle(&at, cfg, step.view, fleet, found);
             slots(step.view, claims, found);
         }
         let size = step.view.runtime_count()
@@ -259,6 +267,25 @@ fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
     found.require(indices.len() == tasks && free + held + tasks == total, "I1", || {
         format!("{free} slots free, {held} with claims, {tasks} with tasks, {total} in all")
     });
+    let (counted, open) = (view.claims() as usize, claims.count());
+    found.require(counted == open, "INV-41", || {
+        format!("{counted} claims are counted as on their way, {open} are")
+    });
+}
+
+/// INV-50: a runtime leaves the set without its tasks.
+fn keeps_tasks(step: &Step<'_>, at: &At<'_>, tasks: &TaskBook, found: &mut Found) {
+    let removed = |runtime: &RuntimeId| {
+        step.effects.iter().any(|effect| {
+            matches!(effect, Effect::Runtime { runtime: of, change: RuntimeChange::Removed, .. } if of == runtime)
+        })
+    };
+    for effect in step.effects {
+        if let Effect::Fact { fact: Fact::Ending { claim, .. } } = effect {
+            let with_it = !at.was_due && !at.stopping && tasks.runtime(*claim).is_some_and(removed);
+            found.require(!with_it, "INV-50", || format!("claim {} is ended with its runtime", claim.0));
+        }
+    }
 }
 
 fn reply_size(event: Option<&Event>) -> usize {
@@ -280,7 +307,7 @@ const fn is_wake(ws: &WsEvent) -> bool {
 
 /// Whether this is a claim.
 const fn is_claim(call: &ApiCall) -> bool {
-    matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOne(_))
+    matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_))
 }
 
 /// The answer of the server, if this is one.

@@ -5,7 +5,7 @@ use super::world::{Call, Link, World};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Event, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
+use crate::event::{ApiReply, Event, FsReply, GateAsk, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent};
 use crate::id::{OpId, WorkspaceId};
 use crate::time::{Instant, Now};
 use std::time::Duration;
@@ -20,6 +20,9 @@ const MOST_STEPS: usize = 50_000;
 impl World {
     /// The next thing that happens in a world where everything works: everything is answered at once, then time passes.
     pub fn healthy(&mut self, wakeup: Option<Instant>) -> (Now, Event) {
+        if let Some(owner) = self.gate {
+            return (self.now, Event::Gate { owner, ask: GateAsk::Release });
+        }
         if self.link == Link::Dialing {
             return (self.now, Event::Ws { conn: self.conn, ws: WsEvent::Up });
         }
@@ -58,7 +61,9 @@ impl World {
             },
             ApiCall::Register { workspace } => ApiReply::Registered { runtimes: registered(workspace) },
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
-            ApiCall::Claim(_) | ApiCall::ClaimOne(_) => ApiReply::Claimed { offers: Vec::new(), unusable: 0 },
+            ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {
+                ApiReply::Claimed { offers: Vec::new(), unusable: 0 }
+            }
             ApiCall::Status { claim } => match self.status(*claim) {
                 Some(status) => ApiReply::Task { status },
                 None => return Err(ApiError::Refused { status: 404, kind: Refusal::TaskGone }),

@@ -3,8 +3,8 @@
 
 use super::Choose;
 use crate::config::{ClaimMode, Config};
-use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, RunEvent, TaskStatus, WsEvent};
+use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, GateAnswer, LaunchCall, RuntimeChange, WsCmd};
+use crate::event::{ApiReply, ClaimKey, Event, GateAsk, GateOwner, RunEvent, TaskStatus, WsEvent};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -62,6 +62,8 @@ pub struct World {
     pub(super) conn: ConnGen,
     pub(super) link: Link,
     pub(super) exited: bool,
+    /// Who holds the gate.
+    pub(super) gate: Option<GateOwner>,
     last: VecDeque<Event>,
     pub(super) next_claim: u64,
     pub(super) next_task: u64,
@@ -83,6 +85,7 @@ impl Default for World {
             conn: ConnGen(0),
             link: Link::Off,
             exited: false,
+            gate: None,
             last: VecDeque::new(),
             next_claim: 0,
             next_task: 0,
@@ -155,6 +158,7 @@ impl World {
                 _ => {}
             },
             Event::Stop { .. } => self.stops = self.stops.saturating_add(1),
+            Event::Gate { owner, ask: GateAsk::Release } if self.gate == Some(*owner) => self.gate = None,
             Event::Ws { .. } | Event::Tick | Event::Recovered { .. } | Event::Gate { .. } => {}
         }
     }
@@ -168,7 +172,10 @@ impl World {
 
     fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
         match (call, reply) {
-            (ApiCall::Claim(_) | ApiCall::ClaimOne(_), ApiReply::Claimed { offers, .. }) => {
+            (
+                ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_),
+                ApiReply::Claimed { offers, .. },
+            ) => {
                 for offer in offers {
                     self.claims.insert(offer.claim, offer.task.clone());
                     self.tasks.entry(offer.task.clone()).or_insert(TaskStatus::Dispatched);
@@ -225,6 +232,7 @@ impl World {
                 }
             },
             Effect::Exit { .. } => self.exited = true,
+            Effect::Gate { owner, answer: GateAnswer::Granted } => self.gate = Some(*owner),
             Effect::Progress { .. }
             | Effect::Forget { .. }
             | Effect::Keep { .. }
@@ -239,7 +247,7 @@ impl World {
         let claimable = self.runtimes.iter().filter(|(_, model)| model.claimable);
         match call {
             ApiCall::ClaimOne(one) => vec![one.runtime().clone()],
-            ApiCall::Claim(claim) => match claim.scope() {
+            ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => match claim.scope() {
                 ClaimScope::All => claimable.map(|(id, _)| id.clone()).collect(),
                 ClaimScope::Only { provider } => {
                     claimable.filter(|(_, m)| m.provider == *provider).map(|(id, _)| id.clone()).collect()
@@ -278,6 +286,7 @@ impl World {
                 self.jump(choose);
                 Some(Event::Tick)
             }
+            96..98 if choose.one_in(2) => Some(self.gate_event(choose)),
             95 if self.stops < 2 && choose.one_in(3) => Some(Event::stop()),
             _ => self.answer(choose),
         };
@@ -332,7 +341,11 @@ impl World {
             1 => WsEvent::Up,
             2 => WsEvent::WorkspacesChanged,
             3 => WsEvent::PendingWork { runtime: self.some_runtime(choose) },
-            4 => WsEvent::Ack { runtime: self.some_runtime(choose), gone: choose.one_in(6), claims: false },
+            4 => WsEvent::Ack {
+                runtime: self.some_runtime(choose),
+                gone: choose.one_in(6),
+                claims: choose.percent(70),
+            },
             5 => WsEvent::TaskAvailable { runtime: None, task: None },
             6 => WsEvent::TaskAvailable { runtime: Some(self.some_runtime(choose)), task: None },
             _ => WsEvent::TaskAvailable {
@@ -341,6 +354,17 @@ impl World {
             },
         };
         Event::Ws { conn, ws }
+    }
+
+    /// Somebody asks for the gate, or lets it go: most often who has it.
+    fn gate_event(&self, choose: &mut dyn Choose) -> Event {
+        if let Some(owner) = self.gate.filter(|_| choose.percent(70)) {
+            return Event::Gate { owner, ask: GateAsk::Release };
+        }
+        let owners = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion];
+        let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Wait, GateAsk::Release];
+        let owner = owners[choose.below(4) as usize];
+        Event::Gate { owner, ask: asks[choose.below(4) as usize] }
     }
 
     pub(super) fn some_runtime(&self, choose: &mut dyn Choose) -> RuntimeId {
