@@ -1,5 +1,6 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
+use super::over::Line;
 use crate::book::Book;
 use crate::clock::Clock;
 use crate::config::Settings;
@@ -10,7 +11,7 @@ use crate::log::{Redactor, Registration};
 use crate::supervise::Launcher;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
 use longshore_core::event::Event;
-use longshore_core::id::{Generation, Provider, RuntimeId, WorkspaceId};
+use longshore_core::id::{ConnGen, Generation, Provider, RuntimeId, WorkspaceId};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Capabilities that are told to the server: only those that are there.
-pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1"];
+pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1", "rpc-v1"];
 
 /// Shared by the driver and everything that it starts.
 pub struct Host {
@@ -54,6 +55,8 @@ pub struct Host {
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// Whether the server answered the last request that it could answer.
     pub(super) reached: AtomicBool,
+    /// Claims over the control connection that is up.
+    pub(super) line: Mutex<Option<Arc<Line>>>,
 }
 
 /// The workspace list as it was last seen.
@@ -118,6 +121,21 @@ impl Host {
 
     pub(super) fn listed(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_line(&self, line: Option<Arc<Line>>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    /// Claims over this life of the control connection, if it is the one that is up.
+    pub(super) fn line(&self, conn: ConnGen) -> Option<Arc<Line>> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.as_ref().filter(|line| line.conn == conn).cloned()
+    }
+
+    /// This life of the control connection is over.
+    pub(super) fn drop_line(&self, conn: ConnGen) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).take_if(|line| line.conn == conn);
     }
 
     /// The provider of a runtime that is ours.

@@ -7,6 +7,7 @@ mod host;
 mod link;
 mod messages;
 mod offers;
+mod over;
 mod record;
 mod run;
 
@@ -128,6 +129,7 @@ impl Driver {
             listed: Mutex::new(Listed::default()),
             registrations: Mutex::default(),
             reached: AtomicBool::new(true),
+            line: Mutex::default(),
         });
         let mut effects = Effects::new();
         let now = host.clock.now();

@@ -9,6 +9,7 @@ mod cancel;
 mod endings;
 mod hostile;
 mod leftovers;
+mod over;
 mod reports;
 mod runs;
 mod secrets;
