@@ -102,6 +102,13 @@ pub(crate) enum OpKind {
     Run(ClaimKey),
 }
 
+impl OpKind {
+    /// Whether it asks for tasks, whichever way.
+    pub(crate) const fn is_claim(&self) -> bool {
+        matches!(self, Self::Api(ApiOp::Claim { .. } | ApiOp::ClaimOver { .. } | ApiOp::ClaimOne { .. }))
+    }
+}
+
 /// The table.
 #[derive(Debug, Default, Hash, Serialize, Deserialize)]
 pub(crate) struct Ops {

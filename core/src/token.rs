@@ -1,6 +1,7 @@
 //! What must be given back, as values that cannot be copied. Only the machine that issues a token can make or consume one,
 //! and the daemon's self-check counts them, so a lost token is found in the step that lost it.
 
+use crate::event::GateOwner;
 use crate::id::{EnvRoot, PathKey, SlotIndex};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ token! {
     PathGuard { path: PathKey };
     /// The right to have one claim on its way. Issued by `ClaimGate`.
     ClaimPass;
+    /// The gate, held: while it lives, no claim is on its way. Issued by `ClaimGate`.
+    UpdateBarrier { owner: GateOwner };
     /// One mark on an env root: while it lives, nobody removes the directory. Issued by `EnvRoots`.
     EnvRootGuard { root: EnvRoot };
     /// The right to remove an env root that nobody has marked. Issued by `EnvRoots`.

@@ -6,11 +6,11 @@
 use crate::backoff::{Backoff, Failures};
 use crate::claim::gate::ClaimGate;
 use crate::claim::slots::Slots;
-use crate::effect::{ApiCall, ClaimCall, ClaimScope};
+use crate::claim::transport::Transport;
+use crate::effect::ClaimScope;
 use crate::env::Cx;
 use crate::error::ApiError;
 use crate::id::{OpId, Provider, RuntimeId};
-use crate::op::ApiOp;
 use crate::runtimes::Runtimes;
 use crate::time::Instant;
 use crate::timer::TimerKey;
@@ -78,6 +78,8 @@ impl BatchPoller {
     /// The poll timer fired.
     pub(crate) fn due(&mut self) {
         self.all = true;
+        self.named.clear();
+        self.providers.clear();
         self.waits = false;
     }
 
@@ -85,11 +87,10 @@ impl BatchPoller {
     pub(crate) fn feed(
         &mut self,
         cx: &mut Cx<'_>,
-        slots: &mut Slots,
-        gate: &mut ClaimGate,
+        (slots, gate, transport): (&mut Slots, &mut ClaimGate, &mut Transport),
         runtimes: &Runtimes,
     ) {
-        if self.open.is_some() || self.waits || slots.available() == 0 || gate.is_closed() {
+        if self.open.is_some() || self.waits || slots.available() == 0 || !gate.is_open() {
             return;
         }
         if self.not_before.is_some_and(|at| at > cx.now.mono) {
@@ -103,9 +104,7 @@ impl BatchPoller {
         if let ClaimScope::Only { provider } = &scope {
             slots.take_room(provider, max);
         }
-        let call = ClaimCall::new(runtimes.generation(), scope.clone(), &hold);
-        let within = cx.timing().claim_batch;
-        self.open = Some(cx.api(ApiOp::Claim { hold, pass, scope }, ApiCall::Claim(call), within));
+        self.open = Some(transport.send(cx, runtimes.generation(), (hold, pass, scope)));
     }
 
     /// What to ask for next, and for how many tasks: never zero, never more than free slots.
@@ -144,6 +143,49 @@ impl BatchPoller {
             return if self.providers.is_empty() { None } else { self.next_scope(slots, runtimes) };
         }
         Some((ClaimScope::Named { runtimes: plain }, free))
+    }
+
+    /// The same request is on its way again, over HTTP.
+    pub(crate) fn resent(&mut self, op: OpId) {
+        self.open = Some(op);
+    }
+
+    /// The request ended without a word about what it was for. That stays wanted, which is no prompt of its own.
+    pub(crate) fn put_back(&mut self, scope: ClaimScope) {
+        self.open = None;
+        match scope {
+            ClaimScope::All | ClaimScope::AllBut { .. } => self.all = true,
+            _ if self.all => {}
+            ClaimScope::Only { provider } => drop(self.providers.insert(provider)),
+            ClaimScope::Named { runtimes } => self.named.extend(runtimes),
+        }
+    }
+
+    /// What a request that was sent before can still be for, with the slots that it holds; `None` if it cannot be sent as it is: nobody of
+    /// it is left, or a provider came near its bound.
+    pub(crate) fn still(
+        scope: &ClaimScope,
+        max: u16,
+        slots: &Slots,
+        runtimes: &Runtimes,
+    ) -> Option<ClaimScope> {
+        let near = |provider: &Provider| slots.room(provider).is_some_and(|room| room < max);
+        let crowded =
+            |but: &[Provider]| slots.capped().any(|p| near(p) && runtimes.hosts(p) && !but.contains(p));
+        match scope {
+            ClaimScope::All => (runtimes.any_claimable() && !crowded(&[])).then_some(ClaimScope::All),
+            ClaimScope::AllBut { providers } => {
+                (runtimes.hosts_other_than(providers) && !crowded(providers)).then(|| scope.clone())
+            }
+            // Its room is still taken.
+            ClaimScope::Only { provider } => runtimes.hosts(provider).then(|| scope.clone()),
+            ClaimScope::Named { runtimes: named } => {
+                let left: Vec<RuntimeId> =
+                    named.iter().filter(|runtime| runtimes.is_claimable(runtime)).cloned().collect();
+                let fits = !left.is_empty() && !left.iter().filter_map(|r| runtimes.provider(r)).any(near);
+                fits.then_some(ClaimScope::Named { runtimes: left })
+            }
+        }
     }
 
     /// The request ended. More is asked for at once if it brought something new: a server that only repeats itself would

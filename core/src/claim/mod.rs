@@ -5,23 +5,29 @@ mod gate;
 #[cfg(test)]
 mod laws;
 mod per_runtime;
+mod recent;
 mod slots;
+mod transport;
 
 use crate::config::{ClaimMode, Config};
-use crate::effect::{ClaimScope, Fact};
+use crate::effect::{ClaimScope, Effect, Fact, GateAnswer};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Offer};
-use crate::id::{OpId, Provider, RuntimeId, SlotIndex};
+use crate::event::{ApiReply, GateAsk, GateOwner, Offer};
+use crate::id::{ConnGen, OpId, Provider, RuntimeId, SlotIndex, TaskId};
 use crate::op::{ApiOp, OpKind, Ops};
 use crate::runtimes::Runtimes;
+use crate::time::Instant;
 use crate::timer::TimerKey;
 use crate::token::{ClaimPass, ParkPermit, SlotPermit};
 use batch::BatchPoller;
-use gate::ClaimGate;
+use gate::{Asked, ClaimGate};
 use per_runtime::PerRuntimePollers;
+pub(crate) use per_runtime::first_poll;
+use recent::RecentEnds;
 use serde::{Deserialize, Serialize};
 use slots::Slots;
+use transport::{ManyClaim, Transport, Verdict};
 
 /// Which poller is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +45,8 @@ pub(crate) struct Claims {
     active: Active,
     batch: BatchPoller,
     per_runtime: PerRuntimePollers,
+    transport: Transport,
+    recent: RecentEnds,
 }
 
 /// What a claim brought. Permits that are not used for a task go back through `Claims::release`.
@@ -52,6 +60,13 @@ pub(crate) struct Catch {
     pub(crate) unauthorized: bool,
 }
 
+impl Catch {
+    /// Nothing but slots that come back.
+    const fn none(permits: Vec<SlotPermit>) -> Self {
+        Self { offers: Vec::new(), permits, gone: None, unauthorized: false }
+    }
+}
+
 impl Claims {
     pub(crate) fn new(cfg: &Config) -> Self {
         let active = if cfg.claim_mode == ClaimMode::PerRuntime { Active::PerRuntime } else { Active::Batch };
@@ -62,6 +77,8 @@ impl Claims {
             active,
             batch: BatchPoller::default(),
             per_runtime: PerRuntimePollers::default(),
+            transport: Transport::default(),
+            recent: RecentEnds::default(),
         }
     }
 
@@ -91,11 +108,49 @@ impl Claims {
 
     /// The control connection is up: the server may be a new one, so its batch route is tried again.
     pub(crate) fn link_up(&mut self, cx: &mut Cx<'_>) {
+        self.transport.forget();
         if self.mode == ClaimMode::Auto && self.active == Active::PerRuntime {
             self.active = Active::Batch;
             self.per_runtime.stop_all(cx);
         }
         self.wake(cx, None);
+    }
+
+    /// The control connection is gone, and what was known of it.
+    pub(crate) fn link_down(&mut self) {
+        self.transport.forget();
+    }
+
+    /// The server takes claims over this connection, which is up.
+    pub(crate) fn takes_claims(&mut self, conn: ConnGen) {
+        self.transport.takes_claims(conn);
+    }
+
+    /// A claim of unknown fate had its time: one is sent over HTTP now.
+    pub(crate) fn hold_off_due(&mut self) {
+        self.transport.hold_off_ended();
+        self.batch.due();
+    }
+
+    /// Somebody asks for the gate, or releases it. `busy` says whether tasks are about.
+    pub(crate) fn ask_gate(&mut self, cx: &mut Cx<'_>, owner: GateOwner, ask: GateAsk, busy: bool) {
+        match self.gate.ask(owner, ask, busy) {
+            Asked::Answer(answer) => cx.emit(Effect::Gate { owner, answer }),
+            Asked::Stray => cx.env.ops.stray(),
+            Asked::Later | Asked::Done => {}
+        }
+    }
+
+    /// Answers who waits for the gate, once it is clear what the claims on their way brought.
+    pub(crate) fn settle_gate(&mut self, cx: &mut Cx<'_>, busy: bool) {
+        if let Some((owner, answer)) = self.gate.settle(busy) {
+            cx.emit(Effect::Gate { owner, answer });
+        }
+    }
+
+    /// Whether this task ended here a moment ago.
+    pub(crate) fn is_repeat(&self, now: Instant, task: &TaskId) -> bool {
+        self.recent.has(now, task)
     }
 
     pub(crate) fn poll_due(&mut self) {
@@ -110,9 +165,56 @@ impl Claims {
 
     /// Sends what is wanted, as far as slots are free. Called at the end of each step.
     pub(crate) fn feed(&mut self, cx: &mut Cx<'_>, runtimes: &Runtimes) {
+        if self.transport.is_held_off() {
+            return;
+        }
         match self.active {
-            Active::Batch => self.batch.feed(cx, &mut self.slots, &mut self.gate, runtimes),
+            Active::Batch => {
+                let Self { slots, gate, transport, .. } = self;
+                self.batch.feed(cx, (slots, gate, transport), runtimes);
+            }
             Active::PerRuntime => self.per_runtime.feed(cx, &mut self.slots, &mut self.gate, runtimes),
+        }
+    }
+
+    /// A claim over the control connection ended; `fresh` as below. A connection that died meanwhile changes nothing about what it brought.
+    pub(crate) fn over_ended(
+        &mut self,
+        cx: &mut Cx<'_>,
+        runtimes: &Runtimes,
+        claim: ManyClaim,
+        result: Result<ApiReply, ApiError>,
+        fresh: bool,
+    ) -> Catch {
+        let verdict = Verdict::of(&result);
+        if verdict == Verdict::Taken {
+            return self.batch_ended(cx, runtimes, claim, result, fresh);
+        }
+        let (hold, pass, scope) = claim;
+        let max = u16::try_from(hold.len()).unwrap_or(u16::MAX);
+        let again = (verdict == Verdict::OverHttp && self.gate.is_open())
+            .then(|| BatchPoller::still(&scope, max, &self.slots, runtimes))
+            .flatten();
+        if let Some(scope) = again {
+            let op = Transport::send_http(cx, runtimes.generation(), (hold, pass, scope));
+            self.batch.resent(op);
+            return Catch::none(Vec::new());
+        }
+        self.leave(pass, &hold, &scope);
+        self.batch.put_back(scope);
+        if verdict == Verdict::OverHttp {
+            self.transport.prefer_http();
+        } else if !self.gate.is_closed() {
+            self.transport.hold_off(cx);
+        }
+        Catch::none(hold)
+    }
+
+    /// A claim for many is not on its way any more.
+    fn leave(&mut self, pass: ClaimPass, hold: &[SlotPermit], scope: &ClaimScope) {
+        self.gate.exit(pass);
+        if let ClaimScope::Only { provider } = scope {
+            self.slots.give_room(provider, u16::try_from(hold.len()).unwrap_or(u16::MAX));
         }
     }
 
@@ -121,15 +223,12 @@ impl Claims {
         &mut self,
         cx: &mut Cx<'_>,
         runtimes: &Runtimes,
-        (hold, pass, scope): (Vec<SlotPermit>, ClaimPass, ClaimScope),
+        (hold, pass, scope): ManyClaim,
         result: Result<ApiReply, ApiError>,
         fresh: bool,
     ) -> Catch {
-        self.gate.exit(pass);
-        if let ClaimScope::Only { provider } = &scope {
-            self.slots.give_room(provider, u16::try_from(hold.len()).unwrap_or(u16::MAX));
-        }
-        let mut catch = Catch { offers: Vec::new(), permits: hold, gone: None, unauthorized: false };
+        self.leave(pass, &hold, &scope);
+        let mut catch = Catch::none(hold);
         match result {
             Ok(ApiReply::Claimed { offers, unusable }) => {
                 self.batch.claimed(cx, &scope, fresh);
@@ -172,7 +271,7 @@ impl Claims {
             Active::Batch => {}
             Active::PerRuntime => self.per_runtime.room(cx, &provider, runtimes),
         }
-        let mut catch = Catch { offers: Vec::new(), permits: vec![slot], gone: None, unauthorized: false };
+        let mut catch = Catch::none(vec![slot]);
         match result {
             Ok(ApiReply::Claimed { offers, unusable }) => {
                 self.per_runtime.claimed(cx, op, &runtime, fresh);
@@ -265,14 +364,21 @@ impl Claims {
         self.slots.release(permit);
     }
 
-    /// A task ended: its slot, if it had one, is free, and its end may have unblocked another task.
+    /// A task is over. Returns whether its end is news: not if it has ended a moment ago already, and was handed out again at once.
+    pub(crate) fn ended(&mut self, now: Instant, task: &TaskId) -> bool {
+        let news = !self.recent.has(now, task);
+        self.recent.add(now, task);
+        news
+    }
+
+    /// A task is over: its slot, if it had one, is free, and if its end is news, that may have unblocked another task.
     pub(crate) fn task_ended(
         &mut self,
         cx: &mut Cx<'_>,
         runtimes: &Runtimes,
         permit: Option<SlotPermit>,
-        runtime: &RuntimeId,
-        provider: &Provider,
+        (runtime, provider): (&RuntimeId, &Provider),
+        news: bool,
     ) {
         if let Some(permit) = permit {
             self.slots.give_back(permit);
@@ -284,14 +390,17 @@ impl Claims {
                 Active::PerRuntime => self.per_runtime.room(cx, provider, runtimes),
             }
         }
-        if runtimes.provider(runtime).is_some() {
+        if news && runtimes.provider(runtime).is_some() {
             self.wake(cx, Some(runtime));
         }
     }
 
     /// No claim from now on; those on their way are waited for.
     pub(crate) fn close(&mut self, cx: &mut Cx<'_>) {
-        self.gate.close();
+        if let Some(owner) = self.gate.close() {
+            cx.emit(Effect::Gate { owner, answer: GateAnswer::Busy });
+        }
+        self.transport.close(cx);
         cx.disarm(&TimerKey::Poll);
     }
 
@@ -302,9 +411,8 @@ impl Claims {
 
     /// Asks for the end of claims that a stop has waited for long enough.
     pub(crate) fn cancel_open(cx: &mut Cx<'_>) {
-        let claims =
-            |kind: &OpKind| matches!(kind, OpKind::Api(ApiOp::Claim { .. } | ApiOp::ClaimOne { .. }));
-        let open: Vec<OpId> = cx.env.ops.iter().filter(|(_, kind)| claims(kind)).map(|(op, _)| op).collect();
+        let open: Vec<OpId> =
+            cx.env.ops.iter().filter(|(_, kind)| kind.is_claim()).map(|(op, _)| op).collect();
         for op in open {
             cx.cancel(op);
         }
@@ -323,7 +431,9 @@ impl Claims {
         let in_claims: Vec<SlotIndex> = ops
             .iter()
             .flat_map(|(_, kind)| match kind {
-                OpKind::Api(ApiOp::Claim { hold, .. }) => hold.iter().map(|p| p.index).collect::<Vec<_>>(),
+                OpKind::Api(ApiOp::Claim { hold, .. } | ApiOp::ClaimOver { hold, .. }) => {
+                    hold.iter().map(|p| p.index).collect::<Vec<_>>()
+                }
                 OpKind::Api(ApiOp::ClaimOne { slot, .. }) => vec![slot.index],
                 _ => Vec::new(),
             })

@@ -59,7 +59,7 @@ fn fnv1a64(text: &str) -> u64 {
 }
 
 /// When the first unprompted claim of a runtime is due, from the start of its poller.
-fn offset(runtime: &RuntimeId, poll: Duration) -> Duration {
+pub(crate) fn first_poll(runtime: &RuntimeId, poll: Duration) -> Duration {
     let ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX).max(1);
     Duration::from_millis(fnv1a64(runtime.as_str()) % ms)
 }
@@ -78,7 +78,7 @@ impl PerRuntimePollers {
             return;
         }
         self.pollers.insert(runtime.clone(), poller);
-        let first = offset(runtime, cx.timing().poll);
+        let first = first_poll(runtime, cx.timing().poll);
         if prompted || first.is_zero() {
             self.wake(cx, runtime);
         } else {
@@ -175,7 +175,7 @@ impl PerRuntimePollers {
         gate: &mut ClaimGate,
         runtimes: &Runtimes,
     ) {
-        while slots.available() > 0 && !gate.is_closed() {
+        while slots.available() > 0 && gate.is_open() {
             let Some((_, runtime)) = self.queue.pop_first() else { return };
             let Some(poller) = self.pollers.get_mut(&runtime) else { continue };
             let Some(provider) = runtimes.provider(&runtime).cloned() else {
@@ -237,9 +237,9 @@ mod tests {
         assert_eq!(fnv1a64(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a64("a"), 0xaf63_dc4c_8601_ec8c);
         let poll = Duration::from_secs(30);
-        let a = offset(&RuntimeId::new("r-1"), poll);
+        let a = first_poll(&RuntimeId::new("r-1"), poll);
         assert!(a < poll);
-        assert_eq!(a, offset(&RuntimeId::new("r-1"), poll), "the same at each start");
-        assert_ne!(a, offset(&RuntimeId::new("r-2"), poll));
+        assert_eq!(a, first_poll(&RuntimeId::new("r-1"), poll), "the same at each start");
+        assert_ne!(a, first_poll(&RuntimeId::new("r-2"), poll));
     }
 }

@@ -64,11 +64,8 @@ impl State {
             return Err(Broken::Reservations);
         }
         self.check_paths()?;
-        let claims = |kind: &OpKind| {
-            matches!(kind, OpKind::Api(crate::op::ApiOp::Claim { .. } | crate::op::ApiOp::ClaimOne { .. }))
-        };
-        let open =
-            u32::try_from(self.env.ops.iter().filter(|(_, kind)| claims(kind)).count()).unwrap_or(u32::MAX);
+        let open = self.env.ops.iter().filter(|(_, kind)| kind.is_claim()).count();
+        let open = u32::try_from(open).unwrap_or(u32::MAX);
         if open != self.claims.on_their_way() {
             return Err(Broken::Claims { counted: self.claims.on_their_way(), open });
         }

@@ -51,7 +51,10 @@ impl State {
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
             Event::Stop { how } => self.stop(*how, out),
             Event::Recovered { offer, provider, was } => self.recovered(offer, provider, *was, out),
-            Event::Gate { .. } => self.env.ops.stray(),
+            Event::Gate { owner, ask } => {
+                split!(self, out => cx, claims, tasks);
+                claims.ask_gate(&mut cx, *owner, *ask, !tasks.is_empty());
+            }
         }
     }
 
@@ -73,8 +76,9 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
-        let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
-        let fresh = |r: &Result<ApiReply, ApiError>| matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|offer| !here(offer)));
+        let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
+            !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
+        }));
         match kind {
             ApiOp::Renew => {
                 if r.as_ref().err().copied().and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
@@ -129,8 +133,12 @@ impl State {
                     late.nudge(&mut cx);
                 }
             }
-            ApiOp::Claim { hold, pass, scope } | ApiOp::ClaimOver { hold, pass, scope } => {
-                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh(r));
+            ApiOp::Claim { hold, pass, scope } => {
+                let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
+                self.caught(catch, out);
+            }
+            ApiOp::ClaimOver { hold, pass, scope } => {
+                let catch = claims.over_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
                 self.caught(catch, out);
             }
             ApiOp::Collectable => {
@@ -139,7 +147,7 @@ impl State {
             }
             ApiOp::ClaimOne { slot, pass, runtime, provider } => {
                 let claim = (op, slot, pass, runtime, provider);
-                let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh(r));
+                let catch = claims.one_ended(&mut cx, runtimes, claim, r.clone(), fresh);
                 self.caught(catch, out);
             }
             ApiOp::Task(claim, kind) => {
@@ -246,12 +254,13 @@ impl State {
         if let Some(entry) = remains.late {
             late.add(&mut cx, entry);
         }
+        let news = claims.ended(cx.now.mono, &remains.id);
         roots.forget_waiter(claim);
         for mark in remains.marks {
             roots.release(mark);
         }
         if let Some(provider) = &remains.provider {
-            claims.task_ended(&mut cx, runtimes, remains.slot, &remains.runtime, provider);
+            claims.task_ended(&mut cx, runtimes, remains.slot, (&remains.runtime, provider), news);
         }
         cx.fact(Fact::Released { claim, slot });
         if delivered {
@@ -268,6 +277,11 @@ impl State {
             cx.env.ops.stray();
             return;
         }
+        if let WsEvent::Ack { claims: true, .. } = event
+            && link.is_up()
+        {
+            claims.takes_claims(conn);
+        }
         match event {
             WsEvent::Up => {
                 if let Up::Yes { reconcile } = link.up(&mut cx, runtimes.generation()) {
@@ -283,6 +297,7 @@ impl State {
             }
             WsEvent::Down => {
                 beats.link_down();
+                claims.link_down();
                 link.down(&mut cx);
             }
             WsEvent::TaskAvailable { runtime, task } => {
@@ -334,6 +349,7 @@ impl State {
         let set = runtimes.generation();
         if another_set && link.set_changed(&mut cx, set) {
             beats.link_down();
+            claims.link_down();
         }
         if runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
             self.dialled = true;
@@ -366,7 +382,7 @@ impl State {
             }
             TimerKey::Late => late.send(&mut cx),
             TimerKey::Poll => claims.poll_due(),
-            TimerKey::HoldOff => {}
+            TimerKey::HoldOff => claims.hold_off_due(),
             TimerKey::Gc => gc.due(&mut cx, roots, tasks.is_empty()),
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
@@ -388,6 +404,7 @@ impl State {
         }
         split!(self, out => cx, runtimes, claims, tasks, gc);
         if self.leaving.is_none() {
+            claims.settle_gate(&mut cx, !tasks.is_empty());
             claims.feed(&mut cx, runtimes);
         }
         if runtimes.is_ready() {

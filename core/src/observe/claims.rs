@@ -1,14 +1,19 @@
-//! Slots before claims, one claim at a time, backoff after failures, bounds of providers, and that nobody is forgotten.
+//! I2, I3, INV-34 to 40: slots before claims, one claim at a time, backoff after failures, bounds of providers, and that nobody is forgotten.
 
 use super::fleet::FleetBook;
+use super::gate::{About, GateBook};
 use super::ops::{Closed, What};
+use super::over::{OverBook, resolve};
+use super::rate::RateBook;
 use super::tasks::TaskBook;
 use super::{At, Found, api_end, is_claim, is_wake};
-use crate::config::{Config, Timing};
+use crate::claim::first_poll;
+use crate::config::{ClaimMode, Config, Timing};
+use crate::daemon::View;
 use crate::effect::{ApiCall, ClaimCall, ClaimScope, Effect, Fact, RuntimeChange};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, WsEvent};
-use crate::id::{OpId, Provider, RuntimeId};
+use crate::event::{ApiReply, Event, WsEvent};
+use crate::id::{ConnGen, OpId, Provider, RuntimeId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,8 +28,12 @@ struct Open {
     held: u16,
     /// Of which the claim is for no other.
     provider: Option<Provider>,
+    /// Of a claim for many: the runtimes.
+    runtimes: Vec<RuntimeId>,
     /// Whether a wakeup came since it was sent.
     woken: bool,
+    /// The same, from the server.
+    hinted: bool,
 }
 
 /// After a failure, the next claim has to wait.
@@ -33,6 +42,15 @@ struct Hold {
     until: Instant,
     /// The server asked for it: no wakeup ends it.
     hard: bool,
+    /// What it belongs to.
+    rule: &'static str,
+}
+
+/// For whom the server says that work may be there.
+#[derive(Clone, Debug)]
+enum Hint {
+    One(RuntimeId),
+    All,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,6 +60,15 @@ pub(super) struct ClaimBook {
     holds: BTreeMap<Option<RuntimeId>, Hold>,
     /// Runtimes that were asked for since the daemon is at rest.
     asked: BTreeSet<RuntimeId>,
+    pub(super) gate: GateBook,
+    over: OverBook,
+    rate: RateBook,
+    /// The hint that came in this step: for one runtime, or for all.
+    hint: Option<Hint>,
+    /// A runtime whose claim ended in this step, and that must be asked for at once.
+    kept_wake: Option<RuntimeId>,
+    /// A wakeup came during the claim over the connection that ended in this step.
+    carried: bool,
 }
 
 impl ClaimBook {
@@ -54,12 +81,39 @@ impl ClaimBook {
         self.asked.clear();
     }
 
-    pub(super) fn ws(&mut self, ws: &WsEvent) {
+    /// Claims on their way.
+    pub(super) fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn begin(&mut self, at: &At<'_>, event: Option<&Event>) {
+        (self.hint, self.kept_wake, self.carried) = (None, None, false);
+        self.over.begin(at);
+        if let Some(Event::Gate { owner, ask }) = event {
+            self.gate.asked(*owner, *ask);
+            self.rate.cause(None, 1);
+        }
+    }
+
+    pub(super) fn ws(&mut self, cfg: &Config, conn: ConnGen, ws: &WsEvent, fleet: &FleetBook) {
+        self.over.ws(conn, ws, fleet);
+        if let WsEvent::TaskAvailable { runtime, .. } = ws {
+            self.hint = Some(runtime.clone().map_or(Hint::All, Hint::One));
+            for open in self.open.values_mut() {
+                open.hinted |= runtime.is_none() || open.runtime == *runtime;
+            }
+        }
         match ws {
-            WsEvent::TaskAvailable { runtime: Some(runtime), .. } => self.woken(Some(runtime)),
-            ws if is_wake(ws) => self.woken(None),
+            WsEvent::TaskAvailable { runtime: Some(runtime), .. } => self.caused(cfg, Some(runtime)),
+            ws if is_wake(ws) => self.caused(cfg, None),
             _ => {}
         }
+    }
+
+    /// A wakeup: it may be split in as many claims as there are bounds.
+    fn caused(&mut self, cfg: &Config, runtime: Option<&RuntimeId>) {
+        self.woken(runtime);
+        self.rate.cause(runtime, 1 + cfg.provider_caps.len() as u64);
     }
 
     /// A wakeup ends what the daemon itself decided to wait.
@@ -71,13 +125,41 @@ impl ClaimBook {
         }
     }
 
-    pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>) {
+    pub(super) fn closed(&mut self, at: &At<'_>, cfg: &Config, closed: &Closed<'_>) {
         let What::Api(call) = &closed.what else { return };
         let Some(result) = api_end(&closed.end).filter(|_| is_claim(call)) else { return };
         let Some(open) = self.open.remove(&closed.op) else { return };
+        // A poller that was started anew while its runtime's claim was on its way goes on from the end of that one.
+        if self.holds.get(&open.runtime).is_some_and(|hold| hold.rule == "INV-39") {
+            self.holds.remove(&open.runtime);
+        }
+        let brought = match result {
+            Ok(ApiReply::Claimed { offers, .. }) => self.rate.brought(at.now, offers),
+            // How soon a claim may follow one that failed has rules of its own.
+            _ => true,
+        };
+        if brought {
+            self.rate.cause(open.runtime.as_ref(), 2 + cfg.provider_caps.len() as u64);
+        }
+        let throttled = matches!(result, Err(ApiError::Throttled { retry_after_ms: Some(_) }));
+        if open.hinted && !throttled {
+            self.kept_wake.clone_from(&open.runtime);
+        }
+        if let ApiCall::ClaimOver { .. } = call
+            && !matches!(result, Ok(ApiReply::Claimed { .. }))
+        {
+            self.carried = open.woken;
+            self.over.closed(at, closed, open.runtimes);
+            return;
+        }
         match result {
-            Ok(ApiReply::Claimed { .. }) => {
+            Ok(ApiReply::Claimed { offers, .. }) => {
                 self.holds.remove(&open.runtime);
+                // INV-39: a poller that found nothing sleeps for its interval.
+                if offers.is_empty() && !open.woken && open.runtime.is_some() {
+                    let until = at.now.after(at.timing.poll);
+                    self.holds.insert(open.runtime, Hold { until, hard: false, rule: "INV-39" });
+                }
             }
             Ok(_) => self.hold(at, &open, ApiError::Undecodable),
             Err(error) => self.hold(at, &open, *error),
@@ -91,7 +173,7 @@ impl ClaimBook {
         if (open.woken && !hard) || (gone && open.runtime.is_some()) {
             return;
         }
-        self.holds.insert(open.runtime.clone(), Hold { until: at.now.after(wait), hard });
+        self.holds.insert(open.runtime.clone(), Hold { until: at.now.after(wait), hard, rule: "INV-42" });
     }
 
     pub(super) fn effect(
@@ -103,8 +185,15 @@ impl ClaimBook {
         tasks: &TaskBook,
         found: &mut Found,
     ) {
+        self.over.effect(at, cfg, effect, found);
         match effect {
-            Effect::Api { op, call: ApiCall::Claim(call), .. } => {
+            Effect::Gate { owner, answer } => {
+                let about = About { claims: self.open.len(), tasks: tasks.active() };
+                self.gate.answered(at, (*owner, *answer), about, found);
+            }
+            Effect::Api {
+                op, call: ApiCall::Claim(call) | ApiCall::ClaimOver { claim: call, .. }, ..
+            } => {
                 self.may_claim(at, None, found);
                 let many = self.open.values().filter(|open| open.runtime.is_none()).count();
                 found.require(many == 0, "I3", || "two claims for many are on their way".into());
@@ -113,12 +202,14 @@ impl ClaimBook {
                 found.require(!runtimes.is_empty(), "INV-40", || format!("{call:?} is for no runtime"));
                 Self::named(&runtimes, fleet, found);
                 self.room(cfg, call, &runtimes, fleet, tasks, found);
-                self.asked.extend(runtimes);
+                self.asked.extend(runtimes.iter().cloned());
                 let provider = match call.scope() {
                     ClaimScope::Only { provider } => Some(provider.clone()),
                     _ => None,
                 };
-                self.open.insert(*op, Open { runtime: None, held: call.max(), provider, woken: false });
+                let woken = std::mem::take(&mut self.carried);
+                let held = call.max();
+                self.open.insert(*op, Open { runtime: None, held, provider, runtimes, woken, hinted: false });
             }
             Effect::Api { op, call: ApiCall::ClaimOne(call), .. } => {
                 let runtime = call.runtime().clone();
@@ -131,9 +222,22 @@ impl ClaimBook {
                     self.within(cfg, provider, 1, tasks, found);
                 }
                 self.asked.insert(runtime.clone());
-                self.open.insert(*op, Open { runtime: Some(runtime), held: 1, provider, woken: false });
+                let other = matches!(&self.hint, Some(Hint::One(hinted)) if *hinted != runtime);
+                found.require(!other || at.was_due, "INV-36", || {
+                    format!("{runtime} is asked for because of a hint for another runtime")
+                });
+                let (held, runtime) = (1, Some(runtime));
+                let runtimes = Vec::new();
+                self.open
+                    .insert(*op, Open { runtime, held, provider, runtimes, woken: false, hinted: false });
             }
-            Effect::Fact { fact: Fact::Released { claim, .. } } => {
+            Effect::Fact { fact: Fact::Released { claim, slot } } => {
+                if let Some(task) = tasks.task(*claim) {
+                    self.rate.ended(at.now, task);
+                }
+                if slot.is_some() {
+                    self.rate.cause(None, 1);
+                }
                 // The end of a task may have unblocked another one.
                 match tasks.runtime(*claim) {
                     Some(runtime) if fleet.provider(runtime).is_some() => self.woken(Some(&runtime.clone())),
@@ -146,10 +250,15 @@ impl ClaimBook {
             Effect::Fact { fact: Fact::PerRuntimeClaims } => self.holds.retain(|of, _| of.is_none()),
             Effect::Runtime { runtime, change, .. } => match change {
                 RuntimeChange::Claimable => {
-                    self.holds.remove(&Some(runtime.clone()));
-                    self.woken(Some(runtime));
+                    self.caused(cfg, Some(runtime));
+                    // INV-39: its first poll has its own time.
+                    let until = at.now.after(first_poll(runtime, at.timing.poll));
+                    self.holds.insert(Some(runtime.clone()), Hold { until, hard: false, rule: "INV-39" });
                 }
                 RuntimeChange::Removed => {
+                    for open in self.open.values_mut().filter(|open| open.runtime.as_ref() == Some(runtime)) {
+                        open.hinted = false;
+                    }
                     self.holds.remove(&Some(runtime.clone()));
                     self.asked.remove(runtime);
                 }
@@ -159,11 +268,13 @@ impl ClaimBook {
         }
     }
 
-    fn may_claim(&self, at: &At<'_>, runtime: Option<&RuntimeId>, found: &mut Found) {
+    fn may_claim(&mut self, at: &At<'_>, runtime: Option<&RuntimeId>, found: &mut Found) {
+        found.require(self.gate.is_open(), "I10", || "a claim although somebody has the gate".into());
+        self.rate.claimed(at, runtime, found);
         found.require(!at.stopping, "INV-134", || "a claim although the daemon stops".into());
         if let Some(hold) = self.holds.get(&runtime.cloned()) {
-            found.require(hold.until <= at.now, "INV-42", || {
-                format!("a claim {} ms too early after a failure", hold.until.since(at.now).as_millis())
+            found.require(hold.until <= at.now, hold.rule, || {
+                format!("a claim {} ms too early", hold.until.since(at.now).as_millis())
             });
         }
     }
@@ -212,6 +323,48 @@ impl ClaimBook {
         });
     }
 
+    /// After each step: who must be asked for by now is.
+    pub(super) fn settle(
+        &mut self,
+        at: &At<'_>,
+        cfg: &Config,
+        view: View<'_>,
+        fleet: &FleetBook,
+        found: &mut Found,
+    ) {
+        self.gate.settle(self.open.len(), found);
+        let idle = self.open.values().all(|open| open.runtime.is_some());
+        let hard = |of: &Option<RuntimeId>| self.holds.get(of).is_some_and(|h| h.hard && h.until > at.now);
+        let free = self.gate.is_open() && !hard(&None);
+        self.over.settle(at, cfg, (view, fleet), (idle, free), found);
+        let plain = cfg.claim_mode == ClaimMode::PerRuntime && cfg.provider_caps.is_empty();
+        if !plain || !self.gate.is_open() || at.stopping || at.due || view.free_slots() == 0 {
+            return;
+        }
+        let asked = |runtime: &RuntimeId| {
+            hard(&Some(runtime.clone()))
+                || !fleet.is_claimable(runtime)
+                || self.open.values().any(|open| open.runtime.as_ref() == Some(runtime))
+        };
+        match &self.hint {
+            Some(Hint::One(runtime)) => {
+                found.require(asked(runtime), "INV-36", || format!("a hint for {runtime} leads to no claim"));
+            }
+            Some(Hint::All) => {
+                let left = fleet.ids().find(|runtime| !asked(runtime));
+                found.require(left.is_none(), "INV-37", || {
+                    format!("a hint for all leads to no claim for {left:?}")
+                });
+            }
+            None => {}
+        }
+        if let Some(runtime) = &self.kept_wake {
+            found.require(asked(runtime), "INV-38", || {
+                format!("a hint that came during a claim for {runtime} is forgotten")
+            });
+        }
+    }
+
     /// Every runtime was asked for while nothing hindered it.
     pub(super) fn finish(&self, fleet: &FleetBook, found: &mut Found) {
         for runtime in fleet.ids().filter(|runtime| fleet.is_claimable(runtime)) {
@@ -219,19 +372,6 @@ impl ClaimBook {
                 format!("{runtime} is never asked for any more")
             });
         }
-    }
-}
-
-fn resolve(scope: &ClaimScope, fleet: &FleetBook) -> Vec<RuntimeId> {
-    let claimable = fleet.ids().filter(|runtime| fleet.is_claimable(runtime));
-    let of = |runtime: &RuntimeId, provider: &Provider| fleet.provider(runtime) == Some(provider);
-    match scope {
-        ClaimScope::All => claimable.cloned().collect(),
-        ClaimScope::Only { provider } => claimable.filter(|r| of(r, provider)).cloned().collect(),
-        ClaimScope::AllBut { providers } => {
-            claimable.filter(|r| !providers.iter().any(|p| of(r, p))).cloned().collect()
-        }
-        ClaimScope::Named { runtimes } => runtimes.clone(),
     }
 }
 

@@ -73,6 +73,10 @@ impl FleetBook {
         conn == self.conn && self.link != LinkState::Off
     }
 
+    pub(super) fn is_up(&self, conn: ConnGen) -> bool {
+        conn == self.conn && matches!(self.link, LinkState::Up(_))
+    }
+
     pub(super) fn ws(&mut self, at: &At<'_>, conn: ConnGen, ws: &WsEvent) {
         match (ws, self.link) {
             (WsEvent::Up, LinkState::Dialing(set)) if conn == self.conn => self.link = LinkState::Up(set),

@@ -12,9 +12,12 @@ mod deadlines;
 mod fleet;
 mod freshness;
 mod gc;
+mod gate;
 mod life;
 mod link;
 mod ops;
+mod over;
+mod rate;
 mod paths;
 mod register;
 mod recovery;
@@ -30,8 +33,9 @@ pub use catalog::catalog;
 use crate::config::{Config, Timing};
 use crate::daemon::View;
 use crate::digest::fingerprint;
-use crate::effect::{ApiCall, Effect, Fact};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
 use crate::event::{ApiReply, Event, WsEvent};
+use crate::id::RuntimeId;
 use crate::ledger::Ledger;
 use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
@@ -221,16 +225,18 @@ impl Rules {
             Some(Event::Api { .. } | Event::Fs { .. }) => closed.is_none(),
             Some(Event::Run { op, .. }) => closed.is_none() && !ops.is_run(*op),
             Some(Event::Ws { conn, .. }) => !fleet.is_current(*conn),
+            Some(Event::Gate { owner, ask }) => claims.gate.is_stray(*owner, *ask),
             _ => false,
         };
         if stray && !was_due {
             let quiet = step.effects.iter().all(|e| matches!(e, Effect::Fact { fact: Fact::Stray { .. } }));
             found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
         }
+        claims.begin(&at, step.event);
         if let Some(closed) = &closed {
             tasks.closed(&at, closed, gc, found);
             gc.closed(&at, closed);
-            claims.closed(&at, closed);
+            claims.closed(&at, cfg, closed);
             paths.closed(closed);
             fleet.closed(&at, closed);
             silence.closed(closed);
@@ -243,7 +249,7 @@ impl Rules {
                 silence.event(&at, *op, run);
             }
             Some(Event::Ws { conn, ws }) if !stray => {
-                claims.ws(ws);
+                claims.ws(cfg, *conn, ws, fleet);
                 fleet.ws(&at, *conn, ws);
             }
             _ => {}
@@ -261,6 +267,7 @@ impl Rules {
             silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
         }
+        keeps_tasks(step, &at, tasks, found);
         let event = step.event.filter(|_| !stray);
         let seen = Seen { at, event, closed: closed.as_ref(), effects: step.effects, view: step.view };
         books.step(&seen, found);
@@ -270,6 +277,7 @@ impl Rules {
             fleet.settle(&at, stop.beats(now), found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
+            claims.settle(&at, cfg, step.view, fleet, found);
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }
@@ -351,6 +359,25 @@ fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
     found.require(indices.len() == tasks && free + held + tasks == total, "I1", || {
         format!("{free} slots free, {held} with claims, {tasks} with tasks, {total} in all")
     });
+    let (counted, open) = (view.claims() as usize, claims.count());
+    found.require(counted == open, "INV-41", || {
+        format!("{counted} claims are counted as on their way, {open} are")
+    });
+}
+
+/// INV-50: a runtime leaves the set without its tasks.
+fn keeps_tasks(step: &Step<'_>, at: &At<'_>, tasks: &TaskBook, found: &mut Found) {
+    let removed = |runtime: &RuntimeId| {
+        step.effects.iter().any(|effect| {
+            matches!(effect, Effect::Runtime { runtime: of, change: RuntimeChange::Removed, .. } if of == runtime)
+        })
+    };
+    for effect in step.effects {
+        if let Effect::Fact { fact: Fact::Ending { claim, .. } } = effect {
+            let with_it = !at.was_due && !at.stopping && tasks.runtime(*claim).is_some_and(removed);
+            found.require(!with_it, "INV-50", || format!("claim {} is ended with its runtime", claim.0));
+        }
+    }
 }
 
 fn reply_size(event: Option<&Event>) -> usize {
@@ -372,7 +399,7 @@ const fn is_wake(ws: &WsEvent) -> bool {
 
 /// Whether this is a claim.
 const fn is_claim(call: &ApiCall) -> bool {
-    matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOne(_))
+    matches!(call, ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_))
 }
 
 /// The answer of the server, if this is one.

@@ -37,6 +37,15 @@ impl TaskBook {
         self.lives.get(&claim).and_then(|life| life.provider.as_ref())
     }
 
+    pub(super) fn task(&self, claim: ClaimKey) -> Option<&TaskId> {
+        self.lives.get(&claim).map(|life| &life.offer.task)
+    }
+
+    /// Tasks that are here.
+    pub(super) fn active(&self) -> usize {
+        self.lives.values().filter(|life| !life.released).count()
+    }
+
     /// Whether a task of this runtime is here, or its end is still to be told.
     pub(super) fn is_busy(&self, runtime: &RuntimeId) -> bool {
         self.lives.values().any(|life| life.offer.runtime == *runtime && life.is_at_stake())

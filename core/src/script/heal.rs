@@ -7,7 +7,7 @@ use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
 use crate::event::{
-    ApiReply, Collect, Event, Found, FsReply, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+    ApiReply, Collect, Event, Found, FsReply, GateAsk, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
 };
 use crate::id::{EnvRoot, OpId, PathKey, WorkspaceId};
 use crate::time::{Instant, Now};
@@ -23,6 +23,9 @@ const MOST_STEPS: usize = 50_000;
 impl World {
     /// The next thing that happens in a world where everything works: everything is answered at once, then time passes.
     pub fn healthy(&mut self, wakeup: Option<Instant>) -> (Now, Event) {
+        if let Some(owner) = self.gate {
+            return (self.now, Event::Gate { owner, ask: GateAsk::Release });
+        }
         if self.link == Link::Dialing {
             return (self.now, Event::Ws { conn: self.conn, ws: WsEvent::Up });
         }
@@ -73,7 +76,9 @@ impl World {
                 }
             }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
-            ApiCall::Claim(_) | ApiCall::ClaimOne(_) => ApiReply::Claimed { offers: Vec::new(), unusable: 0 },
+            ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {
+                ApiReply::Claimed { offers: Vec::new(), unusable: 0 }
+            }
             ApiCall::Status { claim } => match self.status(*claim) {
                 Some(status) => ApiReply::Task { status },
                 None => return Err(ApiError::Refused { status: 404, kind: Refusal::TaskGone }),

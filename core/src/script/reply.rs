@@ -44,7 +44,9 @@ impl World {
                 ApiReply::Registered { runtimes }
             }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: choose.one_in(30) },
-            ApiCall::Claim(claim) => self.claimed(choose, call, u32::from(claim.max())),
+            ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
+                self.claimed(choose, call, u32::from(claim.max()))
+            }
             ApiCall::ClaimOne(_) => self.claimed(choose, call, 1),
             ApiCall::Status { claim } => {
                 let known = self.status(*claim).unwrap_or(TaskStatus::Other);
@@ -244,7 +246,7 @@ pub(super) const fn refusal(call: &ApiCall) -> Refusal {
     match call {
         ApiCall::Register { .. } => Refusal::WorkspaceGone,
         ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => Refusal::RuntimeGone,
-        ApiCall::Claim(_) | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
+        ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
         _ => Refusal::TaskGone,
     }
 }

@@ -194,6 +194,7 @@ fn call_key(call: &Call) -> String {
 fn api_key(call: &ApiCall) -> Option<String> {
     match call {
         ApiCall::Claim(_) => Some("claim".into()),
+        ApiCall::ClaimOver { .. } => Some("claim-over".into()),
         ApiCall::Messages { claim, .. } => Some(format!("messages {}", claim.0)),
         ApiCall::MessagesKnown { claim, .. } => Some(format!("known {}", claim.0)),
         ApiCall::Deregister { .. } => Some("deregister".into()),

@@ -6,8 +6,10 @@ use super::roster::Roster;
 use super::swarm::{Mix, Size};
 use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
-use crate::effect::{ApiCall, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, Registered, RunEvent, StopKind, TaskStatus, WsEvent};
+use crate::effect::{ApiCall, Effect, FsCall, GateAnswer, LaunchCall, RuntimeChange, WsCmd};
+use crate::event::{
+    ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, StopKind, TaskStatus, WsEvent,
+};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -78,6 +80,8 @@ pub struct World {
     pub(super) conn: ConnGen,
     pub(super) link: Link,
     pub(super) exited: bool,
+    /// Who holds the gate.
+    pub(super) gate: Option<GateOwner>,
     pub(super) last: VecDeque<Event>,
     pub(super) next_claim: u64,
     pub(super) next_task: u64,
@@ -108,6 +112,7 @@ impl Default for World {
             conn: ConnGen(0),
             link: Link::Off,
             exited: false,
+            gate: None,
             last: VecDeque::new(),
             next_claim: 0,
             next_task: 0,
@@ -203,6 +208,7 @@ impl World {
                 self.tasks.entry(offer.task.clone()).or_insert(TaskStatus::Running);
                 self.next_claim = self.next_claim.max(offer.claim.0);
             }
+            Event::Gate { owner, ask: GateAsk::Release } if self.gate == Some(*owner) => self.gate = None,
             Event::Ws { .. } | Event::Tick | Event::Gate { .. } => {}
         }
     }
@@ -216,7 +222,10 @@ impl World {
 
     pub(super) fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
         match (call, reply) {
-            (ApiCall::Claim(_) | ApiCall::ClaimOne(_), ApiReply::Claimed { offers, .. }) => {
+            (
+                ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_),
+                ApiReply::Claimed { offers, .. },
+            ) => {
                 for offer in offers {
                     self.known.insert(&offer.task);
                     self.claims.insert(offer.claim, offer.task.clone());
@@ -273,6 +282,7 @@ impl World {
             },
             Effect::Runtime { runtime, change, .. } => self.changed(runtime, change),
             Effect::Exit { .. } => self.exited = true,
+            Effect::Gate { owner, answer: GateAnswer::Granted } => self.gate = Some(*owner),
             Effect::Progress { .. }
             | Effect::Forget { .. }
             | Effect::Keep { .. }
@@ -308,12 +318,12 @@ impl World {
     pub(super) fn fingerprint(&self, twice: bool) -> u64 {
         let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } = self;
         let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
-        let Self { faults, levels, mix, size, .. } = self;
+        let Self { faults, levels, mix, size, gate, .. } = self;
         let last = last.back().filter(|_| twice);
         fingerprint(&(
             (now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks),
             (known, claims, conn, link, exited, last, next_claim, next_task, stops),
-            (faults, levels, mix, size),
+            (faults, levels, mix, size, gate),
         ))
     }
 
@@ -345,6 +355,7 @@ impl World {
             95 if self.stops == 0 && choose.one_in(3) => Some(some_stop(choose)),
             // Who has asked once asks again, and who has asked twice does so soon.
             95..97 if self.stops == 2 || (self.stops == 1 && choose.one_in(3)) => Some(some_stop(choose)),
+            97 => Some(self.gate_event(choose)),
             _ => self.answer(choose),
         };
         let event = event.unwrap_or_else(|| {
@@ -411,7 +422,11 @@ impl World {
             1 => WsEvent::Up,
             2 => WsEvent::WorkspacesChanged,
             3 => WsEvent::PendingWork { runtime: self.some_runtime(choose) },
-            4 => WsEvent::Ack { runtime: self.some_runtime(choose), gone: choose.one_in(6), claims: false },
+            4 => WsEvent::Ack {
+                runtime: self.some_runtime(choose),
+                gone: choose.one_in(6),
+                claims: choose.percent(70),
+            },
             5 => WsEvent::TaskAvailable { runtime: None, task: None },
             6 => WsEvent::TaskAvailable { runtime: Some(self.some_runtime(choose)), task: None },
             _ => WsEvent::TaskAvailable {
@@ -420,6 +435,17 @@ impl World {
             },
         };
         Event::Ws { conn, ws }
+    }
+
+    /// Somebody asks for the gate, or lets it go: most often who has it.
+    fn gate_event(&self, choose: &mut dyn Choose) -> Event {
+        if let Some(owner) = self.gate.filter(|_| choose.percent(70)) {
+            return Event::Gate { owner, ask: GateAsk::Release };
+        }
+        let owners = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion];
+        let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Wait, GateAsk::Release];
+        let owner = owners[choose.below(4) as usize];
+        Event::Gate { owner, ask: asks[choose.below(4) as usize] }
     }
 
     pub(super) fn some_runtime(&self, choose: &mut dyn Choose) -> RuntimeId {

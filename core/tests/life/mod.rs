@@ -149,7 +149,7 @@ impl Life {
                 }
                 Effect::Ws { conn, cmd } => {
                     let ws = match cmd {
-                        WsCmd::Beat { runtime } => WsEvent::Ack { runtime, gone: false, claims: false },
+                        WsCmd::Beat { runtime } => WsEvent::Ack { runtime, gone: false, claims: true },
                         WsCmd::Connect { .. } if self.below(3) > 0 => WsEvent::Up,
                         _ => WsEvent::Down,
                     };
@@ -183,7 +183,7 @@ impl Life {
                 }
             }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: self.below(20) == 0 },
-            ApiCall::Claim(claim) => {
+            ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 let most = u64::from(claim.max()).min(2);
                 let count = self.below(most + 1);
                 ApiReply::Claimed { offers: (0..count).map(|_| self.offer("r-w1")).collect(), unusable: 0 }

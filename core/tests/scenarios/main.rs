@@ -1,11 +1,15 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
+mod claim_rules;
 mod claims;
+mod claims_over;
 mod fleet;
+mod gate;
 mod gc;
 mod late;
 mod messages;
 mod paths;
+mod pollers;
 mod recovery;
 mod rig;
 mod runs;

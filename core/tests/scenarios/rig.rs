@@ -165,7 +165,7 @@ impl Rig {
             Effect::Run { .. } => Event::Run { op, run: ended(RunEnd::Completed, 0) },
             Effect::Api { call, .. } => {
                 let reply = match call {
-                    ApiCall::Claim(_) | ApiCall::ClaimOne(_) => claimed(&[]),
+                    ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => claimed(&[]),
                     ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
                     ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
                     ApiCall::Workspaces => workspaces(&["ws-1"]),

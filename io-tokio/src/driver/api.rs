@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{local, messages, offers};
+use super::{local, messages, offers, over};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
@@ -26,7 +26,10 @@ pub(super) async fn perform(
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
     let result = ask(host, call, limit).await;
-    note_reach(host, &result);
+    // One that fails over the control connection is sent again over HTTP, which is what counts.
+    if !matches!(call, ApiCall::ClaimOver { .. }) {
+        note_reach(host, &result);
+    }
     match result {
         Ok(reply) => Ok(reply),
         Err(error) => {
@@ -93,6 +96,7 @@ async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
             };
             client.claim_batch(&request, limit).await.map(|reply| offers::take(host, reply, None))
         }
+        ApiCall::ClaimOver { conn, claim } => over::claim(host, *conn, claim, limit).await,
         ApiCall::ClaimOne(call) => {
             let reply = client.claim_one(call.runtime(), limit).await;
             reply.map(|reply| offers::take(host, reply, Some(call.runtime())))
@@ -306,6 +310,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::Deregister { .. } => "deregister",
         ApiCall::Beat { .. } => "heartbeat",
         ApiCall::Claim(_) => "claim",
+        ApiCall::ClaimOver { .. } => "claim-over",
         ApiCall::ClaimOne(_) => "claim-one",
         ApiCall::Lease { .. } => "prepare-lease",
         ApiCall::WaitDirectory { .. } => "wait-local-directory",

@@ -84,6 +84,11 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::RuntimeGone { runtime } => {
             tracing::warn!(%runtime, "the server has deleted the runtime; its workspace is registered again");
         }
+        Fact::HeldOff => {
+            tracing::debug!(
+                "a claim over the control connection may or may not have been taken; the next one waits"
+            );
+        }
         Fact::PerRuntimeClaims => {
             tracing::info!("the server has no common claim for all runtimes; each asks for itself");
         }

@@ -1,6 +1,7 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
 use super::local::Numbers;
+use super::over::Line;
 use crate::book::Book;
 use crate::clock::Clock;
 use crate::config::Settings;
@@ -12,7 +13,7 @@ use crate::supervise::Launcher;
 use longshore_core::config::Timing;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
 use longshore_core::event::Event;
-use longshore_core::id::{Generation, PathKey, Provider, RuntimeId, WorkspaceId};
+use longshore_core::id::{ConnGen, Generation, PathKey, Provider, RuntimeId, WorkspaceId};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Capabilities that are told to the server: only those that are there.
-pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1"];
+pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1", "rpc-v1"];
 
 /// Shared by the driver and everything that it starts.
 pub struct Host {
@@ -60,6 +61,8 @@ pub struct Host {
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// Whether the server answered the last request that it could answer.
     pub(super) reached: AtomicBool,
+    /// Claims over the control connection that is up.
+    pub(super) line: Mutex<Option<Arc<Line>>>,
 }
 
 /// The workspace list as it was last seen.
@@ -129,6 +132,21 @@ impl Host {
     /// What the core calls a person's directory.
     pub(super) fn key_of(&self, real: &Path) -> PathKey {
         self.directories.lock().unwrap_or_else(PoisonError::into_inner).key(real)
+    }
+
+    pub(super) fn set_line(&self, line: Option<Arc<Line>>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    /// Claims over this life of the control connection, if it is the one that is up.
+    pub(super) fn line(&self, conn: ConnGen) -> Option<Arc<Line>> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.as_ref().filter(|line| line.conn == conn).cloned()
+    }
+
+    /// This life of the control connection is over.
+    pub(super) fn drop_line(&self, conn: ConnGen) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).take_if(|line| line.conn == conn);
     }
 
     /// The provider of a runtime that is ours.

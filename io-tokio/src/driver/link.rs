@@ -1,9 +1,11 @@
 //! The control connection, carried out: one task for each life of it.
 
 use super::host::Host;
+use super::over::Line;
 use crate::wire::frame::{Inbound, Outgoing};
 use crate::wire::heartbeat::HeartbeatRequest;
 use crate::ws::{self, LinkEvent};
+use futures_util::FutureExt;
 use longshore_core::event::{Event, WsEvent};
 use longshore_core::id::{ConnGen, RuntimeId};
 use std::sync::Arc;
@@ -64,11 +66,25 @@ async fn live(
         }
     };
     tracing::debug!(runtimes = runtimes.len(), "control connection is up");
+    let line = Line::new(conn, link.sender());
+    host.set_line(Some(line.clone()));
     tell(WsEvent::Up).await;
     loop {
         tokio::select! {
             biased;
-            () = close.cancelled() => return,
+            () = close.cancelled() => {
+                // Answers that are here already may hold tasks.
+                while let Some(LinkEvent::Frame(frame)) = link.recv().now_or_never() {
+                    if let Inbound::Rpc(response) = frame {
+                        line.answered(response);
+                    }
+                }
+                // In this order: a claim that waits is recalled only when nothing can begin it any more.
+                link.close().await;
+                line.detach();
+                host.drop_line(conn);
+                return;
+            }
             Some(runtime) = beats.recv() => {
                 let beat = HeartbeatRequest { runtime_id: &runtime, supports_batch_import: false };
                 if let Err(error) = link.send(&Outgoing::Heartbeat(beat)) {
@@ -76,6 +92,7 @@ async fn live(
                 }
             }
             event = link.recv() => match event {
+                LinkEvent::Frame(Inbound::Rpc(response)) => line.answered(response),
                 LinkEvent::Frame(frame) => {
                     if let Some(event) = for_core(frame) {
                         tell(event).await;
@@ -88,6 +105,8 @@ async fn live(
                 }
                 LinkEvent::Down(reason) => {
                     tracing::debug!(%reason, "control connection is gone");
+                    line.detach();
+                    host.drop_line(conn);
                     tell(WsEvent::Down).await;
                     return;
                 }
@@ -104,9 +123,10 @@ fn for_core(frame: Inbound) -> Option<WsEvent> {
         Inbound::PendingWork { runtime_id } => WsEvent::PendingWork { runtime: runtime_id },
         Inbound::WorkspacesChanged => WsEvent::WorkspacesChanged,
         Inbound::HeartbeatAck(ack) => {
-            WsEvent::Ack { gone: ack.runtime_gone, claims: false, runtime: RuntimeId::new(ack.runtime_id) }
+            let (gone, claims) = (ack.runtime_gone, ack.speaks_rpc());
+            WsEvent::Ack { gone, claims, runtime: RuntimeId::new(ack.runtime_id) }
         }
-        // Custom runtimes and claims over the connection are not part of this version.
+        // Custom runtimes are not part of this version, and answers to claims do not go through the core.
         Inbound::ProfilesChanged { .. } | Inbound::Rpc(_) => return None,
     })
 }

@@ -8,6 +8,7 @@ mod link;
 mod local;
 mod messages;
 mod offers;
+mod over;
 mod record;
 mod run;
 mod silence;
@@ -134,6 +135,7 @@ impl Driver {
             directories: Mutex::default(),
             registrations: Mutex::default(),
             reached: AtomicBool::new(true),
+            line: Mutex::default(),
         });
         let mut effects = Effects::new();
         let now = host.clock.now();

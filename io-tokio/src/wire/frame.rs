@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
 
+/// Most bytes of a refusal's body that are looked at, as over HTTP.
+const MAX_REFUSAL: usize = 4096;
+
 /// A frame to the server.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", content = "payload")]
@@ -108,6 +111,16 @@ impl RpcResponse {
     /// If the body is no claim reply: what was handed over is then not known.
     pub fn tasks(&self) -> Result<ClaimReply, DecodeError> {
         ClaimReply::batch(self.body.as_ref().map_or("", |body| body.get()))
+    }
+
+    /// What the server said in place of tasks.
+    pub fn refusal(&self) -> String {
+        if !self.error.is_empty() {
+            return self.error.clone();
+        }
+        let body = self.body.as_ref().map_or("", |body| body.get());
+        let end = (0..=body.len().min(MAX_REFUSAL)).rev().find(|at| body.is_char_boundary(*at));
+        body[..end.unwrap_or_default()].to_owned()
     }
 
     /// Bytes that it holds, roughly.

@@ -109,6 +109,15 @@ impl Link {
         Self { out, inbox, task }
     }
 
+    /// A link over any connection, for the tests of what uses one.
+    #[cfg(test)]
+    pub(crate) async fn over<S>(stream: S) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Self::start(stream, 1, Deadlines::default()).await
+    }
+
     /// Queues a frame; see [`LinkSender::send`].
     pub fn send(&self, frame: &Outgoing<'_>) -> Result<FrameTicket, SendError> {
         self.sender().send(frame)

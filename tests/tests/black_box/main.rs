@@ -10,6 +10,7 @@ mod directories;
 mod endings;
 mod hostile;
 mod leftovers;
+mod over;
 mod reports;
 mod runs;
 mod secrets;

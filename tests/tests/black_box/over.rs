@@ -1,0 +1,93 @@
+//! Claims over the control channel.
+
+use crate::bed::{Bed, WITHIN, is_claim};
+use longshore_io_tokio::plane::{Action, Config, Request, Rule, TaskSpec};
+use longshore_tests::DriverUnderTest;
+use std::time::Duration;
+
+const CLAIM: &str = "/api/daemon/tasks/claim";
+/// In place of the seven seconds after a claim of unknown fate.
+const HOLD_OFF: Duration = Duration::from_millis(400);
+/// A time without a claim after which none is to be expected.
+const QUIET: Duration = Duration::from_millis(250);
+
+fn over(request: &Request) -> bool {
+    is_claim(request) && request.method == "WS"
+}
+
+/// A daemon that knows that its channel takes claims, and polls no more in the test's time.
+async fn linked() -> Bed<DriverUnderTest> {
+    let furnish = |home: longshore_tests::Home| home.env("MULTICA_DAEMON_POLL_INTERVAL", "1h");
+    let bed = Bed::driven(Config::default(), furnish, |core| core.timers.claim_hold_off = HOLD_OFF).await;
+    bed.linked().await;
+    let beaten = |request: &Request| request.is("WS", "/heartbeat") && request.answered_at.is_some();
+    bed.plane.wait_for_request(WITHIN, beaten).await.expect("the first beat on the channel is answered");
+    // The answer may still be on its way: each hint leads to a claim, until one goes over the channel.
+    while bed.plane.requests_where(over).is_empty() {
+        let claims = bed.claims().len();
+        bed.wake(None);
+        bed.claims_are(claims + 1, WITHIN).await;
+    }
+    // A hint that came during a claim leads to one more.
+    loop {
+        let more = bed.plane.wait_for_requests(bed.claims().len() + 1, QUIET, is_claim);
+        if more.await.is_err() {
+            return bed;
+        }
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_claimed_over_a_channel_that_takes_claims() {
+    let bed = linked().await;
+    let before = bed.plane.requests_where(|request| is_claim(request) && !over(request)).len();
+    for _ in 0..3 {
+        let task = bed.enqueue(TaskSpec::new("claude"));
+        bed.completed(&task).await;
+    }
+    let after = bed.plane.requests_where(|request| is_claim(request) && !over(request)).len();
+    assert_eq!(before, after, "none of them over HTTP");
+}
+
+#[tokio::test]
+async fn a_claim_that_the_channel_refuses_is_sent_over_http_at_once() {
+    let bed = linked().await;
+    let busy = bed.plane.fault(Rule::new("WS", CLAIM, Action::error(429, "busy")));
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&task).await;
+    assert!(busy.hits() >= 1);
+    let claims = bed.claims();
+    let refused = claims.iter().rposition(over).expect("there is one");
+    let http = claims.iter().skip(refused).find(|claim| claim.method == "POST").expect("over HTTP");
+    assert_eq!(http.body["max_tasks"], claims[refused].body["max_tasks"], "the same claim");
+}
+
+#[tokio::test]
+async fn inv_42_inv_43_incident_r16_a_claim_that_is_lost_with_its_channel_is_followed_by_one_over_http_in_its_time()
+ {
+    let bed = linked().await;
+    let cut = bed.plane.fault(Rule::new("WS", CLAIM, Action::DropRequest).first(1));
+    let before = bed.claims().len();
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    cut.reached(1).await;
+    bed.completed(&task).await;
+    let claims = bed.claims();
+    let (lost, next) = (&claims[before], &claims[before + 1]);
+    assert!(over(lost) && next.method == "POST", "{claims:?}");
+    let waited = next.at.saturating_sub(lost.at);
+    assert!(waited >= HOLD_OFF, "the next claim came after {waited:?}");
+    assert_eq!(bed.calls(&task, "start").len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_cannot_be_read_is_one_of_unknown_fate() {
+    let bed = linked().await;
+    let answer = Action::Reply { status: 200, body: r#"{"tasks":"no"}"#.into(), headers: Vec::new() };
+    bed.plane.fault(Rule::new("WS", CLAIM, answer).first(1));
+    let before = bed.claims().len();
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&task).await;
+    let claims = bed.claims();
+    assert!(over(&claims[before]) && claims[before + 1].method == "POST", "{claims:?}");
+    assert!(claims[before + 1].at.saturating_sub(claims[before].at) >= HOLD_OFF);
+}
