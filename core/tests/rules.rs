@@ -3,9 +3,7 @@
 use longshore_core::config::Config;
 use longshore_core::effect::{ApiCall, Effect, EndReason, Fact, ReportKind, RuntimeChange};
 use longshore_core::error::ApiError;
-use longshore_core::event::{
-    ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, RunOutcome, TaskStatus,
-};
+use longshore_core::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, RunOutcome, TaskStatus};
 use longshore_core::id::{EnvRoot, Generation, OpId, PathKey, SlotIndex};
 use longshore_core::ledger::Ledger;
 use longshore_core::observe::{Rules, Step};

@@ -31,6 +31,7 @@ struct Batch {
     poller: BatchPoller,
     slots: Slots,
     gate: ClaimGate,
+    transport: Transport,
     runtimes: Runtimes,
 }
 
@@ -38,7 +39,13 @@ impl Machine for Batch {
     fn start(cx: &mut Cx<'_>) -> Self {
         let mut poller = BatchPoller::default();
         poller.want_all();
-        Self { poller, slots: slots(), gate: ClaimGate::default(), runtimes: serving(cx) }
+        Self {
+            poller,
+            slots: slots(),
+            gate: ClaimGate::default(),
+            transport: Transport::default(),
+            runtimes: serving(cx),
+        }
     }
 
     fn poke(&mut self, _: &mut Cx<'_>, choose: &mut dyn Choose) {
@@ -68,11 +75,12 @@ impl Machine for Batch {
     }
 
     fn settle(&mut self, cx: &mut Cx<'_>) {
-        self.poller.feed(cx, &mut self.slots, &mut self.gate, &self.runtimes);
+        let Self { poller, slots, gate, transport, runtimes } = self;
+        poller.feed(cx, (slots, gate, transport), runtimes);
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.gate.close();
+        assert_eq!(self.gate.close(), None, "nobody asks for the gate here");
         cx.disarm(&TimerKey::Poll);
         true
     }

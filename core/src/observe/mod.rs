@@ -11,16 +11,16 @@ mod claims;
 mod deadlines;
 mod fleet;
 mod freshness;
-mod gc;
 mod gate;
+mod gc;
 mod life;
 mod link;
 mod ops;
 mod over;
-mod rate;
 mod paths;
-mod register;
+mod rate;
 mod recovery;
+mod register;
 mod report;
 mod seen;
 mod silence;
@@ -187,8 +187,32 @@ impl Rules {
     /// A hash of everything that later judgements depend on: all bookkeeping, without the number of steps and what is broken already.
     /// Equal histories give equal hashes; so may others.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let Self { cfg: _, found: _, now, wakeup, ops, claims, fleet, tasks, paths, silence, gc, stop, books, spins, started } = self;
-        fingerprint(&(now, wakeup, ops, claims, fleet, tasks, (paths, silence, gc, stop, books, spins, started)))
+        let Self {
+            cfg: _,
+            found: _,
+            now,
+            wakeup,
+            ops,
+            claims,
+            fleet,
+            tasks,
+            paths,
+            silence,
+            gc,
+            stop,
+            books,
+            spins,
+            started,
+        } = self;
+        fingerprint(&(
+            now,
+            wakeup,
+            ops,
+            claims,
+            fleet,
+            tasks,
+            (paths, silence, gc, stop, books, spins, started),
+        ))
     }
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.

@@ -246,7 +246,9 @@ pub(super) const fn refusal(call: &ApiCall) -> Refusal {
     match call {
         ApiCall::Register { .. } => Refusal::WorkspaceGone,
         ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => Refusal::RuntimeGone,
-        ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. } => Refusal::RouteMissing,
+        ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. } => {
+            Refusal::RouteMissing
+        }
         _ => Refusal::TaskGone,
     }
 }

@@ -316,7 +316,8 @@ impl World {
 
     /// A hash of all of it, but of the answers that could come twice only the last, and that only if `twice`.
     pub(super) fn fingerprint(&self, twice: bool) -> u64 {
-        let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } = self;
+        let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } =
+            self;
         let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
         let Self { faults, levels, mix, size, gate, .. } = self;
         let last = last.back().filter(|_| twice);

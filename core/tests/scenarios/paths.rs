@@ -3,6 +3,7 @@
 use crate::rig::{BAD_REQUEST, Rig, SERVER_ERROR, ended, ms, offer, secs, with};
 use longshore_core::config::ClaimMode::{Batch, PerRuntime};
 use longshore_core::config::Config;
+use longshore_core::daemon::Daemon;
 use longshore_core::effect::PhaseName;
 use longshore_core::error::FsError;
 use longshore_core::event::{ClaimKey, Offer, RunEnd, TaskStatus};
@@ -386,7 +387,9 @@ fn a_checkpoint_while_tasks_are_parked_is_the_same_daemon() {
     for claim in 1..=3 {
         arrives(&mut d, claim, "dir-1");
     }
-    let daemon = &d.runner().daemon;
-    let again = longshore_core::daemon::Daemon::restore(&daemon.checkpoint().expect("text")).expect("whole");
-    assert_eq!((again.digest(), again.view().parked_tasks()), (daemon.digest(), 2));
+    for mut d in [d, capped()] {
+        let daemon = &d.runner().daemon;
+        let again = Daemon::restore(&daemon.checkpoint().expect("text")).expect("whole");
+        assert_eq!((again.digest(), again.view().parked_tasks()), (daemon.digest(), 2));
+    }
 }
