@@ -4,6 +4,7 @@ use super::batch::BatchPoller;
 use super::gate::ClaimGate;
 use super::per_runtime::PerRuntimePollers;
 use super::slots::Slots;
+use super::transport::Transport;
 use crate::env::{Cx, Env};
 use crate::error::ApiError;
 use crate::event::ApiReply;
