@@ -463,7 +463,6 @@ impl LaunchCall {
     }
 
     /// To follow a run that an earlier process of this daemon launched.
-    #[cfg_attr(not(test), expect(dead_code, reason = "recovery makes it"))]
     pub(crate) const fn attach(claim: ClaimKey, slot: SlotIndex, acked: u32) -> Self {
         Self { claim, slot, fresh: false, attach: Some(acked) }
     }

@@ -2,7 +2,7 @@
 //! at a time; an entry that fails goes to the back.
 
 use crate::backoff::Failures;
-use crate::effect::{ApiCall, Effect, Fact, ReportKind};
+use crate::effect::{ApiCall, Effect, Fact, Keep, ReportKind};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey};
@@ -57,6 +57,7 @@ impl Late {
         if entry.report.is_some() {
             cx.fact(Fact::ReportLate { claim: entry.claim });
         }
+        keep(cx, &entry);
         self.queue.push_back(entry);
         if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
             let base = cx.timing().late_backoff.base;
@@ -67,6 +68,11 @@ impl Late {
     /// Whether the end of this task is still to be told. One that only has messages left may be claimed again.
     pub(crate) fn has(&self, task: &TaskId) -> bool {
         self.unreported().any(|unreported| unreported == task)
+    }
+
+    /// Whether something of this claim is still to be delivered.
+    pub(crate) fn has_claim(&self, claim: ClaimKey) -> bool {
+        self.queue.iter().any(|entry| entry.claim == claim)
     }
 
     /// Whether the end of a task of this runtime is still to be told.
@@ -124,8 +130,11 @@ impl Late {
             self.wait(cx, Some(error));
             return;
         }
-        let sent = entry.sent;
+        let (sent, report) = (entry.sent, entry.report);
         settle(cx, entry, sending, result);
+        if entry.report != report && !entry.is_done() {
+            keep(cx, entry);
+        }
         if entry.is_done() {
             cx.emit(Effect::Forget { claim: entry.claim });
             self.queue.pop_front();
@@ -148,6 +157,12 @@ impl Late {
         cx.arm(TimerKey::Late, wait);
         self.queue.rotate_left(1);
     }
+}
+
+/// Has what is left written down. The directory is closed, so nothing is left to do in it.
+fn keep(cx: &mut Cx<'_>, entry: &Entry) {
+    let left = Keep::Ended { report: entry.report, have: entry.have, usage: false, ran: false };
+    cx.emit(Effect::Keep { claim: entry.claim, entry: left });
 }
 
 /// Books an answer that is final.

@@ -147,6 +147,11 @@ impl Ledger {
         Self { records: records.into_iter().map(|record| (record.claim(), record)).collect() }
     }
 
+    /// Adds a record, in place of one about the same claim.
+    pub fn add(&mut self, record: Record) {
+        self.records.insert(record.claim(), record);
+    }
+
     /// Takes in what one step of the core wants kept and forgotten. An adapter does so before it starts any effect of the step that
     /// comes after; other effects are not looked at. What is to be kept about a claim that was never said to be taken is not.
     pub fn apply(&mut self, effects: &[Effect]) {

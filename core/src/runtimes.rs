@@ -26,6 +26,8 @@ struct Runtime {
     /// On its way until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks:
     /// nothing is asked for before.
     recovering: Option<OpId>,
+    /// Nothing is asked for before the reports that an earlier process left were tried once.
+    held: bool,
 }
 
 #[derive(Debug, Default, Hash, Serialize, Deserialize)]
@@ -36,6 +38,17 @@ struct Workspace {
     tried: bool,
     failures: Failures,
     last: Option<Instant>,
+}
+
+/// Which of its tasks this daemon has to do with yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ours {
+    /// None.
+    Nothing,
+    /// One is alive, or its end is still to be told.
+    Busy,
+    /// The end of one of an earlier process is still to be told, and nobody tried yet.
+    Untried,
 }
 
 /// What other machines must know of a change.
@@ -90,7 +103,7 @@ impl Runtimes {
 
     /// Whether tasks of this runtime can be asked for.
     pub(crate) fn is_claimable(&self, runtime: &RuntimeId) -> bool {
-        self.runtimes.get(runtime).is_some_and(|r| r.recovering.is_none())
+        self.runtimes.get(runtime).is_some_and(|r| r.recovering.is_none() && !r.held)
     }
 
     pub(crate) fn hosts_other_than(&self, providers: &[Provider]) -> bool {
@@ -221,13 +234,13 @@ impl Runtimes {
         ws.registering = Some(cx.api(ApiOp::Register(workspace.clone()), call, within));
     }
 
-    /// A registration ended. `busy` says whether a task of a runtime is here, or its end is still to be told.
+    /// A registration ended. `ours` says whether a task of a runtime is here, or its end is still to be told.
     pub(crate) fn registered(
         &mut self,
         cx: &mut Cx<'_>,
         (op, workspace): (OpId, &WorkspaceId),
         result: Result<ApiReply, ApiError>,
-        busy: &dyn Fn(&RuntimeId) -> bool,
+        ours: &dyn Fn(&RuntimeId) -> Ours,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
         let Some(ws) = self.workspaces.get_mut(workspace).filter(|ws| ws.registering == Some(op)) else {
@@ -239,7 +252,7 @@ impl Runtimes {
         match result {
             Ok(ApiReply::Registered { runtimes }) => {
                 ws.failures.reset();
-                self.adopt(cx, workspace, runtimes, busy, &mut changes);
+                self.adopt(cx, workspace, runtimes, ours, &mut changes);
                 if again {
                     self.register_coalesced(cx, workspace);
                 }
@@ -275,13 +288,13 @@ impl Runtimes {
 
     /// Takes the runtimes of a workspace as the server names them: survivors stay as they are, new ones are freed of an
     /// earlier process's leftovers first, and those that are not named any more are taken off line. A new one that is busy
-    /// was here before: its tasks would be among those that the server fails.
+    /// was here before, or in an earlier process: its tasks would be among those that the server fails.
     fn adopt(
         &mut self,
         cx: &mut Cx<'_>,
         workspace: &WorkspaceId,
         named: Vec<Registered>,
-        busy: &dyn Fn(&RuntimeId) -> bool,
+        ours: &dyn Fn(&RuntimeId) -> Ours,
         changes: &mut Vec<Change>,
     ) {
         let ids: BTreeSet<RuntimeId> = named.iter().map(|r| r.id.clone()).collect();
@@ -305,12 +318,11 @@ impl Runtimes {
             let change = RuntimeChange::Added { workspace: workspace.clone(), provider: provider.clone() };
             self.changed(cx, &id, change);
             changes.push(Change::Added(id.clone()));
-            let recovering = (!busy(&id)).then(|| {
-                let within = cx.timing().request;
-                cx.api(ApiOp::Orphans(id.clone()), ApiCall::RecoverOrphans { runtime: id.clone() }, within)
-            });
-            let ready = recovering.is_none();
-            let runtime = Runtime { workspace: workspace.clone(), provider: provider.clone(), recovering };
+            let ours = ours(&id);
+            let recovering = (ours == Ours::Nothing).then(|| fail_leftovers(cx, &id));
+            let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
+            let runtime =
+                Runtime { workspace: workspace.clone(), provider: provider.clone(), recovering, held };
             self.runtimes.insert(id.clone(), runtime);
             if ready {
                 self.is_ready_now(cx, &id, provider, changes);
@@ -319,12 +331,45 @@ impl Runtimes {
     }
 
     /// An earlier process's leftovers are failed, or that was tried.
-    pub(crate) fn orphans_done(&mut self, cx: &mut Cx<'_>, op: OpId, id: &RuntimeId) -> Vec<Change> {
+    pub(crate) fn orphans_done(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: OpId,
+        id: &RuntimeId,
+        ours: Ours,
+    ) -> Vec<Change> {
         let mut changes = Vec::new();
         if let Some(runtime) = self.runtimes.get_mut(id).filter(|runtime| runtime.recovering == Some(op)) {
             runtime.recovering = None;
+            if ours == Ours::Untried {
+                // Only if this daemon was told late of what an earlier process left.
+                runtime.held = true;
+                return changes;
+            }
             let provider = runtime.provider.clone();
             self.is_ready_now(cx, id, provider, &mut changes);
+        }
+        changes
+    }
+
+    /// The reports of an earlier process were each tried once. If nothing of the runtime is here any more, what else that process
+    /// left is failed now, as it is at any other registration. If something is, the runtime is asked for at once, and this is not made
+    /// up for later: by then the tasks that the server counts as dispatched are those that it has just given out.
+    pub(crate) fn first_reports_over(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, ours: Ours) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let Some(runtime) = self.runtimes.get_mut(id).filter(|runtime| runtime.held) else { return changes };
+        match ours {
+            Ours::Untried => {}
+            Ours::Nothing if self.closed => {}
+            Ours::Nothing => {
+                runtime.held = false;
+                runtime.recovering = Some(fail_leftovers(cx, id));
+            }
+            Ours::Busy => {
+                runtime.held = false;
+                let provider = runtime.provider.clone();
+                self.is_ready_now(cx, id, provider, &mut changes);
+            }
         }
         changes
     }
@@ -445,4 +490,9 @@ impl Runtimes {
     pub(crate) fn is_registering(&self) -> bool {
         self.workspaces.values().any(|ws| ws.registering.is_some())
     }
+}
+
+fn fail_leftovers(cx: &mut Cx<'_>, id: &RuntimeId) -> OpId {
+    let within = cx.timing().request;
+    cx.api(ApiOp::Orphans(id.clone()), ApiCall::RecoverOrphans { runtime: id.clone() }, within)
 }

@@ -5,19 +5,31 @@ use longshore_core::daemon::Daemon;
 use longshore_core::effect::{Effect, Effects, Fact};
 use longshore_core::event::{Event, RunEvent};
 use longshore_core::rng::Seed;
-use longshore_core::script::{Choose, Input, Runner, Seeded, World};
+use longshore_core::script::{Choose, Runner, Seeded, World};
 use longshore_core::time::{Instant, Now};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 300;
 
-/// A history: settings and what happened.
-fn history(seed: u64) -> (Config, Vec<Input>) {
+/// Something that happened to a process.
+struct Happened {
+    now: Now,
+    event: Event,
+}
+
+/// A history of one process: settings and what happened.
+fn history(seed: u64) -> (Config, Vec<Happened>) {
     let mut choose = Seeded::new(seed);
     let cfg = World::config(&mut choose);
     let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("a world's settings are in bounds");
-    runner.play(&mut choose, STEPS);
-    (cfg, runner.into_script())
+    let mut script = Vec::new();
+    for _ in 0..STEPS {
+        let wakeup = runner.daemon.next_wakeup().map(|(at, _)| at);
+        let Some((now, event)) = runner.world.next(&mut choose, wakeup) else { break };
+        runner.feed(now, event.clone());
+        script.push(Happened { now, event });
+    }
+    (cfg, script)
 }
 
 struct Bare {

@@ -309,7 +309,7 @@ fn a_failing_script_is_made_small() {
         let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("settings are in bounds");
         let mut reported = 0;
         for input in script {
-            let effects = runner.feed(input.now, input.event.clone());
+            let effects = runner.take(input);
             reported += effects.iter().filter(|e| effect_label(e).starts_with("complete")).count();
         }
         reported > 1

@@ -3,7 +3,7 @@
 
 use longshore_core::config::Config;
 use longshore_core::rng::Seed;
-use longshore_core::script::{Bytes, Choose, Input, Runner, Seeded, World, event_label, replay, shrink};
+use longshore_core::script::{Bytes, Choose, Input, Runner, Seeded, World, input_label, replay, shrink};
 use proptest::prelude::{ProptestConfig, any};
 use proptest::test_runner::{TestCaseError, TestRunner};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ fn story(cfg: &Config, seed: Seed, script: &[Input]) -> String {
         .unwrap_or_else(|_| Some("the daemon's own check panicked".into()));
     let mut text = format!("{}\nsettings: {cfg:?}\nseed {}\n", verdict.unwrap_or_default(), seed.0);
     for input in &small {
-        writeln!(text, "{:>9} ms  {}", input.now.mono.as_millis(), event_label(&input.event))
+        writeln!(text, "{:>9} ms  {}", input.now().mono.as_millis(), input_label(input))
             .expect("a String takes everything");
     }
     text
@@ -52,10 +52,9 @@ fn check(choose: &mut dyn Choose, seed: Seed) -> Result<(), String> {
 /// Plays and heals; keeps what was fed even if the daemon panics. Returns whether a rule is broken.
 fn play(runner: &mut Runner, choose: &mut dyn Choose, script: &mut Vec<Input>) -> bool {
     for _ in 0..STEPS {
-        let wakeup = runner.daemon.next_wakeup().map(|(at, _)| at);
-        let Some((now, event)) = runner.world.next(choose, wakeup) else { break };
-        script.push(Input { now, event: event.clone() });
-        runner.feed(now, event);
+        let Some(input) = runner.next(choose) else { break };
+        script.push(input.clone());
+        runner.take(&input);
         if !runner.violations().is_empty() {
             return true;
         }

@@ -194,21 +194,30 @@ impl Claims {
         self.slots.take_room(provider, 1);
     }
 
+    /// A task of this provider runs since before this process: its own slot if that is free, else another one. None is left if there were
+    /// more slots before; the task runs all the same.
+    pub(crate) fn occupy_again(&mut self, provider: &Provider, slot: SlotIndex) -> Option<SlotPermit> {
+        self.slots.take_room(provider, 1);
+        self.slots.try_acquire_at(slot).or_else(|| self.slots.try_acquire())
+    }
+
     /// A slot comes back unused.
     pub(crate) fn release(&mut self, permit: SlotPermit) {
         self.slots.release(permit);
     }
 
-    /// A task ended: its slot is free, and its end may have unblocked another task.
+    /// A task ended: its slot, if it had one, is free, and its end may have unblocked another task.
     pub(crate) fn task_ended(
         &mut self,
         cx: &mut Cx<'_>,
         runtimes: &Runtimes,
-        permit: SlotPermit,
+        permit: Option<SlotPermit>,
         runtime: &RuntimeId,
         provider: &Provider,
     ) {
-        self.slots.release(permit);
+        if let Some(permit) = permit {
+            self.slots.release(permit);
+        }
         self.slots.give_room(provider, 1);
         if self.slots.room(provider).is_some() {
             match self.active {

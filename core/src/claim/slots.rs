@@ -24,6 +24,12 @@ impl Slots {
         self.free.pop_front().map(SlotPermit::mint)
     }
 
+    /// This very slot, if it is free.
+    pub(crate) fn try_acquire_at(&mut self, index: SlotIndex) -> Option<SlotPermit> {
+        let at = self.free.iter().position(|free| *free == index)?;
+        self.free.remove(at).map(SlotPermit::mint)
+    }
+
     pub(crate) fn release(&mut self, permit: SlotPermit) {
         let SlotPermit { index, .. } = permit;
         self.free.push_back(index);
@@ -91,6 +97,17 @@ mod tests {
             Some(SlotIndex(2)),
             "the oldest free one, not the last returned"
         );
+        slots.release(b);
+    }
+
+    #[test]
+    fn a_slot_can_be_taken_by_its_index_if_it_is_free() {
+        let mut slots = Slots::new(3, BTreeMap::new());
+        let b = slots.try_acquire_at(SlotIndex(1)).expect("free");
+        assert_eq!(b.index, SlotIndex(1));
+        assert!(slots.try_acquire_at(SlotIndex(1)).is_none(), "taken");
+        assert!(slots.try_acquire_at(SlotIndex(3)).is_none(), "never there");
+        assert!(slots.conserves([b.index].into_iter()));
         slots.release(b);
     }
 

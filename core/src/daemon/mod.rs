@@ -1,6 +1,7 @@
 //! The daemon: all machines, one entry, one exit.
 
 mod check;
+mod recover;
 mod route;
 mod stop;
 mod view;
@@ -51,6 +52,8 @@ struct State {
     by_runtime: BTreeSet<(RuntimeId, ClaimKey)>,
     roots: EnvRoots,
     late: Late,
+    /// Claims of an earlier process whose report was not tried yet in this one: those of their runtimes wait.
+    first_reports: BTreeSet<(RuntimeId, ClaimKey)>,
     shutdown: Shutdown,
     /// Whether the control connection was dialled for the first time.
     dialled: bool,
@@ -104,6 +107,7 @@ impl Daemon {
             by_runtime: BTreeSet::new(),
             roots: EnvRoots::default(),
             late: Late::default(),
+            first_reports: BTreeSet::new(),
             shutdown: Shutdown::default(),
             dialled: false,
             leaving: None,

@@ -8,7 +8,7 @@ use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::link::Up;
-use crate::op::ApiOp;
+use crate::op::{ApiOp, TaskOp};
 use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
@@ -40,7 +40,8 @@ impl State {
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
             Event::Stop { .. } => self.stop(out),
-            Event::Recovered { .. } | Event::Gate { .. } => self.env.ops.stray(),
+            Event::Recovered { offer, provider, was } => self.recovered(offer, provider, *was, out),
+            Event::Gate { .. } => self.env.ops.stray(),
         }
     }
 
@@ -58,7 +59,7 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, first_reports);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
         let here = |offer: &Offer| by_id.contains_key(&offer.task) || late.has(&offer.task);
@@ -85,11 +86,10 @@ impl State {
                     self.deregister(hosted, out);
                     return;
                 }
-                let busy = |runtime: &RuntimeId| {
-                    let mut here = by_runtime.range((runtime.clone(), ClaimKey(0))..);
-                    here.next().is_some_and(|(of, _)| of == runtime) || late.owes(runtime)
+                let ours = |runtime: &RuntimeId| {
+                    super::recover::ours(runtime, first_reports, by_runtime, tasks, late)
                 };
-                let changes = runtimes.registered(&mut cx, (op, &workspace), r.clone(), &busy);
+                let changes = runtimes.registered(&mut cx, (op, &workspace), r.clone(), &ours);
                 self.changed(changes, out);
             }
             ApiOp::Orphans(runtime) => {
@@ -98,7 +98,8 @@ impl State {
                 let changes = if gone {
                     runtimes.gone(&mut cx, &runtime)
                 } else {
-                    runtimes.orphans_done(&mut cx, op, &runtime)
+                    let ours = super::recover::ours(&runtime, first_reports, by_runtime, tasks, late);
+                    runtimes.orphans_done(&mut cx, op, &runtime, ours)
                 };
                 self.changed(changes, out);
             }
@@ -126,10 +127,16 @@ impl State {
                 self.caught(catch, out);
             }
             ApiOp::Task(claim, kind) => {
+                let mut tried = None;
                 if let Some(task) = tasks.get_mut(&claim) {
+                    tried =
+                        (kind == TaskOp::Report && !first_reports.is_empty()).then(|| task.runtime().clone());
                     task.api_ended(&mut cx, op, kind, r.clone());
                 }
                 self.reap(claim, out);
+                if let Some(runtime) = tried {
+                    self.first_report_over(runtime, claim, out);
+                }
             }
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
@@ -188,9 +195,9 @@ impl State {
                 claims.occupy(&provider);
                 (Task::admit(&mut cx, offer, provider, slot, roots), None)
             }
-            (fault, _, permit) => {
+            (fault, provider, permit) => {
                 let reason = fault.unwrap_or(FailReason::RuntimeOffline);
-                (Task::hand_back(&mut cx, offer, reason), permit)
+                (Task::hand_back(&mut cx, offer, provider, reason), permit)
             }
         };
         by_id.insert(id, claim);
@@ -218,13 +225,14 @@ impl State {
         for mark in remains.marks {
             roots.release(mark);
         }
-        if let (Some(permit), Some(provider)) = (remains.slot, &remains.provider) {
-            claims.task_ended(&mut cx, runtimes, permit, &remains.runtime, provider);
+        if let Some(provider) = &remains.provider {
+            claims.task_ended(&mut cx, runtimes, remains.slot, &remains.runtime, provider);
         }
         cx.fact(Fact::Released { claim, slot });
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
         }
+        self.first_report_over(remains.runtime, claim, out);
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
@@ -283,7 +291,7 @@ impl State {
     }
 
     /// The set of runtimes changed: a runtime leaves the set before its heartbeat ends, and joins it before it begins.
-    fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
+    pub(super) fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
         split!(self, out => cx, runtimes, claims, beats, link);
         let another_set = changes.iter().any(|change| !matches!(change, Change::Claimable(_)));
         for change in changes {

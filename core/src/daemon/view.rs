@@ -20,7 +20,7 @@ pub struct TaskView<'a> {
     pub task: &'a TaskId,
     /// Its runtime.
     pub runtime: &'a RuntimeId,
-    /// Its slot; none if it is only failed back.
+    /// Its slot; none if it is only failed back or reported, or if it is of an earlier process that had more slots.
     pub slot: Option<SlotIndex>,
     /// Its phase.
     pub phase: Option<PhaseName>,

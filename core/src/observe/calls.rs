@@ -100,7 +100,7 @@ pub(super) fn fs_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &FsCall, fou
             life.unwind = Stage::Open(op);
         }
         FsCall::Seal { record, .. } => {
-            found.require(life.seal == Stage::Not && life.slot.is_some(), "INV-114", || {
+            found.require(life.seal == Stage::Not && life.dir, "INV-114", || {
                 format!("claim {claim} is sealed twice")
             });
             report::sealed(life, at, *record, found);

@@ -19,6 +19,8 @@ struct Runtime {
     provider: Provider,
     claimable: bool,
     recovering: Option<OpId>,
+    /// Whether leftovers were failed since it entered the set, or that was tried.
+    recovered: bool,
     /// When it entered the set, or beat last.
     beat: Instant,
     beating: Option<OpId>,
@@ -111,6 +113,7 @@ impl FleetBook {
             ApiCall::RecoverOrphans { runtime } => {
                 if let Some(r) = self.runtimes.get_mut(runtime).filter(|r| r.recovering == Some(closed.op)) {
                     r.recovering = None;
+                    r.recovered = true;
                 }
             }
             ApiCall::Beat { runtime } => {
@@ -125,9 +128,14 @@ impl FleetBook {
 
     pub(super) fn effect(&mut self, at: &At<'_>, effect: &Effect, tasks: &TaskBook, found: &mut Found) {
         match effect {
-            Effect::Runtime { set, runtime, change } => self.changed(at, *set, runtime, change, found),
+            Effect::Runtime { set, runtime, change } => {
+                self.changed(at, *set, runtime, change, found);
+                if *change == RuntimeChange::Claimable {
+                    self.asked_for(runtime, tasks, found);
+                }
+            }
             Effect::Api { op, call: ApiCall::RecoverOrphans { runtime }, .. } => {
-                found.require(!tasks.is_busy(runtime), "ORPHANS-BUSY", || {
+                found.require(!tasks.is_busy(runtime), "INV-10", || {
                     format!("leftovers of {runtime} are failed although a task of it is here")
                 });
                 let r = self.runtimes.get_mut(runtime);
@@ -171,6 +179,7 @@ impl FleetBook {
                     provider: provider.clone(),
                     claimable: false,
                     recovering: None,
+                    recovered: false,
                     beat: at.now,
                     beating: None,
                     http: [None; 2],
@@ -190,6 +199,17 @@ impl FleetBook {
             self.lost = None;
         }
         self.set = self.set.max(set);
+    }
+
+    /// What an earlier process left is dealt with before anything is asked for.
+    fn asked_for(&self, runtime: &RuntimeId, tasks: &TaskBook, found: &mut Found) {
+        let dealt_with = self.runtimes.get(runtime).is_some_and(|r| r.recovered) || tasks.is_busy(runtime);
+        found.require(dealt_with, "INV-09", || {
+            format!("{runtime} can be asked for, and its leftovers are not failed")
+        });
+        found.require(!tasks.is_untried(runtime), "RECOVERED-FIRST", || {
+            format!("{runtime} can be asked for before a report of an earlier process was tried")
+        });
     }
 
     /// I16: one registration of a workspace at a time, and one for a wave of lost runtimes.

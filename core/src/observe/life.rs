@@ -1,9 +1,10 @@
 //! What is known of one claim.
 
 use super::Found;
+use super::recovery::Kept;
 use crate::effect::ReportKind;
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Offer, RunOutcome, TaskStatus};
+use crate::event::{ApiReply, Offer, Recovered, RunOutcome, TaskStatus};
 use crate::id::{EnvRoot, OpId, Provider, SlotIndex};
 use crate::time::Instant;
 
@@ -23,6 +24,14 @@ pub(super) struct Life {
     pub(super) offer: Offer,
     pub(super) provider: Option<Provider>,
     pub(super) slot: Option<SlotIndex>,
+    /// Whether it has a directory to be closed.
+    pub(super) dir: bool,
+    /// What its record says.
+    pub(super) kept: Option<Kept>,
+    /// How far it was in an earlier process that it was taken over from.
+    pub(super) recovered: Option<Recovered>,
+    /// Whether an earlier process reported it, and its record did not say so.
+    pub(super) reported_before: bool,
     /// Directories that are marked for it.
     pub(super) roots: Vec<EnvRoot>,
     pub(super) ending: bool,
@@ -74,6 +83,8 @@ pub(super) struct Report {
     /// The last one was refused for good; and whether because there is no such task.
     pub(super) refused: Option<bool>,
     pub(super) late: bool,
+    /// Whether a try was answered, or timed out.
+    pub(super) answered: bool,
 }
 
 impl Life {
@@ -88,7 +99,11 @@ impl Life {
         Self {
             offer,
             provider,
+            dir: slot.is_some(),
             slot,
+            kept: None,
+            recovered: None,
+            reported_before: false,
             roots,
             ending: false,
             prepare: Stage::Not,
@@ -160,7 +175,8 @@ impl Life {
         self.post = None;
         match result {
             Ok(ApiReply::Known { upto }) => {
-                self.post_unknown = false;
+                // More than is known here was sent by an earlier process.
+                self.post_unknown = *upto > self.have;
                 self.sent = (*upto).clamp(self.sent, self.have);
             }
             Err(error) if error.is_passing() => {}
@@ -201,6 +217,7 @@ impl Life {
     /// A terminal report ended.
     pub(super) fn report_ended(&mut self, result: &Result<ApiReply, ApiError>, found: &mut Found) {
         self.report.open = None;
+        self.report.answered = true;
         match result {
             Ok(_) => {
                 found.require(!self.report.taken, "I8", || {

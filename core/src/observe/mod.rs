@@ -9,6 +9,7 @@ mod claims;
 mod fleet;
 mod life;
 mod ops;
+mod recovery;
 mod report;
 mod stop;
 mod tasks;
@@ -95,6 +96,10 @@ struct At<'a> {
     due: bool,
     /// Whether one was due before this step: an input that comes late is taken before what it is late for.
     was_due: bool,
+    /// All slots of the daemon.
+    slots: u16,
+    /// Whether claims hold some of them.
+    claims_out: bool,
 }
 
 /// All rules.
@@ -131,6 +136,18 @@ impl Rules {
         }
     }
 
+    /// Rules for the process that comes after one that was killed: it is held to what that one had, and nothing of that may be lost or
+    /// done twice. What is broken so far stays broken.
+    #[must_use]
+    pub fn after_crash(&self) -> Self {
+        let mut next = Self::new(&self.cfg);
+        next.found = Found { step: self.found.step, list: self.found.list.clone() };
+        next.now = self.now;
+        next.started = self.started;
+        next.tasks = self.tasks.after_crash();
+        next
+    }
+
     /// What is broken so far, at most 64 times.
     pub fn violations(&self) -> &[Violation] {
         &self.found.list
@@ -153,7 +170,15 @@ impl Rules {
         self.stop.event(step.event, self.now, late);
         let Self { cfg, found, now, ops, claims, fleet, tasks, stop, .. } = self;
         let due = step.wakeup.is_some_and(|at| at <= *now);
-        let at = At { now: *now, timing: &cfg.timers, stopping: stop.stopping(), due, was_due };
+        let at = At {
+            now: *now,
+            timing: &cfg.timers,
+            stopping: stop.stopping(),
+            due,
+            was_due,
+            slots: cfg.slots,
+            claims_out: claims.held() > 0,
+        };
 
         let closed = step.event.and_then(|event| ops.event(event));
         let stray = match step.event {
@@ -173,6 +198,7 @@ impl Rules {
             stop.closed(closed);
         }
         match step.event {
+            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event),
             Some(Event::Run { op, run }) if closed.is_none() => tasks.progress(*op, run),
             Some(Event::Ws { conn, ws }) if !stray => {
                 claims.ws(ws);

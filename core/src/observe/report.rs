@@ -1,9 +1,9 @@
 //! What comes before a terminal report, which one it is, and what may follow it.
 
 use super::life::{Life, Stage};
-use super::{At, Found};
+use super::{At, Found, recovery};
 use crate::effect::{Fact, ReportKind};
-use crate::event::RunEnd;
+use crate::event::{Recovered, RunEnd};
 use crate::id::OpId;
 
 /// A report is late after so many tries, or after the time for it and two tries.
@@ -14,6 +14,7 @@ pub(super) fn sent(life: &mut Life, at: &At<'_>, op: OpId, kind: ReportKind, fou
     let claim = life.offer.claim.0;
     found.require(life.report.open.is_none(), "I8", || format!("claim {claim} has two reports on their way"));
     found.require(!life.is_reported(), "I8", || format!("claim {claim} is reported again as {kind:?}"));
+    recovery::reported(life, kind, found);
     match life.report.kind {
         None => first(life, at, kind, found),
         Some(before) if before == kind => {}
@@ -35,7 +36,7 @@ pub(super) fn sent(life: &mut Life, at: &At<'_>, op: OpId, kind: ReportKind, fou
 
 fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     let claim = life.offer.claim.0;
-    if life.slot.is_none() {
+    if !life.dir {
         found.require(matches!(kind, ReportKind::Fail { .. }), "INV-135", || {
             format!("claim {claim} was never run and is reported as {kind:?}")
         });
@@ -59,11 +60,11 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     });
     let completed = life.outcome.is_some_and(|outcome| outcome.end == RunEnd::Completed);
     match kind {
-        ReportKind::Complete => found.require(completed, "INV-106", || {
+        ReportKind::Complete => found.require(completed || life.was_owed(kind), "INV-106", || {
             format!("claim {claim} is reported as complete; the agent never said so")
         }),
         ReportKind::Fail { .. } => {}
-        ReportKind::CancelAck => found.require(life.server_ended, "INV-94", || {
+        ReportKind::CancelAck => found.require(life.server_ended || life.was_owed(kind), "INV-94", || {
             format!("claim {claim} is acknowledged as cancelled; nobody cancelled it")
         }),
     }
@@ -82,7 +83,8 @@ pub(super) fn sealed(life: &Life, at: &At<'_>, record: bool, found: &mut Found) 
     found.require(report.open.is_none() && (life.is_reported() || late || silent), "INV-114", || {
         format!("claim {claim} is sealed before its report is settled")
     });
-    let due = life.outcome.is_some() && !matches!(report.kind, None | Some(ReportKind::CancelAck));
+    let ran = life.outcome.is_some() || matches!(life.recovered, Some(Recovered::Ended { ran: true, .. }));
+    let due = ran && !matches!(report.kind, None | Some(ReportKind::CancelAck));
     found.require(!record || due, "INV-114", || {
         format!("claim {claim} is recorded without a report of a run")
     });

@@ -4,29 +4,36 @@ use super::calls::{api_closed, api_sent, fs_sent};
 use super::fleet::FleetBook;
 use super::life::{Life, Stage};
 use super::ops::{Closed, End, What};
-use super::{At, Found, report};
+use super::recovery::{Kept, Records};
+use super::{At, Found, recovery, report};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, ExitReport, Fact, FsCall, PhaseName};
-use crate::event::{ApiReply, ClaimKey, FsReply, Offer, RunEvent};
+use crate::event::{ApiReply, ClaimKey, FsReply, Offer, Recovered, RunEvent};
 use crate::id::{OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(super) struct TaskBook {
-    lives: BTreeMap<ClaimKey, Life>,
+    pub(super) lives: BTreeMap<ClaimKey, Life>,
     /// What this step's claim brought and nobody took yet.
-    offers: Vec<Offer>,
+    pub(super) offers: Vec<Offer>,
+    pub(super) records: Records,
 }
 
 impl TaskBook {
+    /// What is known of tasks when another process begins.
+    pub(super) fn after_crash(&self) -> Self {
+        Self { records: self.records.after_crash(self.lives.values()), ..Self::default() }
+    }
+
     pub(super) fn runtime(&self, claim: ClaimKey) -> Option<&RuntimeId> {
         self.lives.get(&claim).map(|life| &life.offer.runtime)
     }
 
     /// Whether a task of this runtime is here, or its end is still to be told.
     pub(super) fn is_busy(&self, runtime: &RuntimeId) -> bool {
-        self.lives.values().any(|life| life.offer.runtime == *runtime && (!life.released || life.is_owed()))
+        self.lives.values().any(|life| life.offer.runtime == *runtime && life.is_at_stake())
     }
 
     /// Tasks of a provider that hold a slot.
@@ -36,7 +43,7 @@ impl TaskBook {
     }
 
     /// Whether this id is live or its end is still to be told.
-    fn has(&self, task: &TaskId) -> bool {
+    pub(super) fn has(&self, task: &TaskId) -> bool {
         self.lives.values().any(|life| life.offer.task == *task && (!life.released || life.is_owed()))
     }
 
@@ -94,6 +101,7 @@ impl TaskBook {
             Effect::Fs { call, .. } => call.claim(),
             Effect::Progress { claim, .. } => Some(*claim),
             Effect::Run { call, .. } => Some(call.claim()),
+            Effect::Keep { claim, entry } => return self.keep(*claim, entry, found),
             Effect::Forget { claim } => return self.forget(*claim, found),
             Effect::Fact { fact } => return self.fact(at, fact, fleet, found),
             _ => None,
@@ -109,6 +117,9 @@ impl TaskBook {
             Effect::Api { op, call, .. } => api_sent(life, at, *op, call, found),
             Effect::Fs { op, call } => fs_sent(life, at, *op, call, found),
             Effect::Run { op, call } => {
+                if recovery::run(life, *op, call, found) {
+                    return;
+                }
                 let (claim, again) = (claim.0, life.runs == 1);
                 found.require(life.started || life.seen_running, "I5", || {
                     format!("claim {claim} runs without an accepted /start")
@@ -146,13 +157,26 @@ impl TaskBook {
                 found.require(provider.is_some(), "INV-135", || {
                     format!("claim {} is run for a runtime that is not here", claim.0)
                 });
-                self.lives.insert(*claim, Life::new(offer, provider, Some(*slot), at.now));
+                let life = Life::new(offer, provider, Some(*slot), at.now);
+                self.admitted(life, found);
+            }
+            Fact::Recovered { claim, slot, .. } => {
+                self.taken_over(at, *claim, *slot, found);
             }
             Fact::HandedBack { claim, reason, .. } => {
+                let again = self.lives.get(claim).filter(|l| l.recovered == Some(Recovered::Claimed));
+                if let Some(life) = again {
+                    let right = *reason == life.offer.fault.unwrap_or(FailReason::RuntimeOffline);
+                    found.require(right, "INV-135", || {
+                        format!("claim {} is failed back as {reason:?}", claim.0)
+                    });
+                    return;
+                }
                 let Some(offer) = self.take(*claim, found) else { return };
                 let right = *reason == offer.fault.unwrap_or(FailReason::RuntimeOffline);
                 found.require(right, "INV-135", || format!("claim {} is failed back as {reason:?}", claim.0));
-                self.lives.insert(*claim, Life::new(offer, None, None, at.now));
+                let life = Life::new(offer, None, None, at.now);
+                self.admitted(life, found);
             }
             Fact::Duplicate { task } => {
                 found.require(self.has(task), "INV-116", || {
@@ -163,6 +187,10 @@ impl TaskBook {
                 if let Some(life) = self.lives.get_mut(claim) {
                     found.require(life.settling.is_none() && life.run.is_none(), "INV-96", || {
                         format!("claim {} settles twice, or while it runs", claim.0)
+                    });
+                    let kept = matches!(life.kept, Some(Kept::Ended(_)));
+                    found.require(kept, "LEDGER-BEFORE-STEP", || {
+                        format!("claim {} settles, and what it came to is not kept", claim.0)
                     });
                     life.settling = Some(at.now);
                 }
@@ -179,7 +207,7 @@ impl TaskBook {
             }
             Fact::Released { claim, slot } => {
                 let Some(life) = self.lives.get_mut(claim) else { return };
-                let sealed = life.slot.is_none() || life.seal == Stage::Done;
+                let sealed = !life.dir || life.seal == Stage::Done;
                 found.require(sealed && life.slot == *slot && !life.released, "I13", || {
                     format!("the slot of claim {} is free before it is sealed, or twice", claim.0)
                 });
@@ -192,6 +220,16 @@ impl TaskBook {
             }
             _ => {}
         }
+    }
+
+    /// A task was taken, and what is needed to know it again was written down before.
+    fn admitted(&mut self, mut life: Life, found: &mut Found) {
+        let claim = life.offer.claim;
+        life.kept = self.records.early(claim);
+        found.require(life.kept == Some(Kept::Claimed), "LEDGER-BEFORE-STEP", || {
+            format!("claim {} is taken, and that is not kept", claim.0)
+        });
+        self.lives.insert(claim, life);
     }
 
     /// INV-116: takes an offer out of this step's, if its id is not here.
@@ -215,7 +253,7 @@ impl TaskBook {
             return;
         };
         // Within the step that ends a task, its marks and its slot go after this.
-        let told = life.is_reported() || (life.report.kind.is_none() && life.seal == Stage::Done);
+        let told = life.is_reported() || life.is_silent();
         found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
         found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
             format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
@@ -257,7 +295,7 @@ impl TaskBook {
         found.require(seen == live, "I1", || format!("{live} tasks should be here, {seen} are"));
         for life in self.lives.values() {
             let claim = life.offer.claim.0;
-            if life.slot.is_some() && !life.released {
+            if life.dir && !life.released {
                 for root in &life.roots {
                     found.require(view.is_root_active(root), "INV-124", || {
                         format!("{root} is not marked although claim {claim} works in it")
@@ -272,6 +310,7 @@ impl TaskBook {
                 format!("the lease of claim {claim} is not refreshed")
             });
         }
+        self.settle_records(found);
         self.settle_released(view, found);
     }
 
@@ -279,7 +318,7 @@ impl TaskBook {
     fn settle_released(&mut self, view: View<'_>, found: &mut Found) {
         for life in self.lives.values().filter(|life| life.released) {
             for root in &life.roots {
-                let other = |o: &Life| o.slot.is_some() && !o.released && o.roots.contains(root);
+                let other = |o: &Life| o.dir && !o.released && o.roots.contains(root);
                 let shared = self.lives.values().any(other);
                 found.require(shared || !view.is_root_active(root), "INV-125", || {
                     format!("{root} stays marked although nobody works in it")
@@ -293,6 +332,7 @@ impl TaskBook {
         for life in self.lives.values() {
             found.require(false, "I26", || format!("claim {} is never forgotten", life.offer.claim.0));
         }
+        self.records.finish(found);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Effects and events as short texts: what a test waits for, and what a failing script is printed as.
 
+use super::Input;
 use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
@@ -143,6 +144,14 @@ fn fact(fact: &Fact) -> String {
         Fact::PerRuntimeClaims => "is per-runtime".into(),
         Fact::Stopping { phase } => format!("is stopping {phase:?}").to_lowercase(),
         Fact::Stray { .. } => "is stray".into(),
+    }
+}
+
+/// A line of a script as a short text.
+pub fn input_label(input: &Input) -> String {
+    match input {
+        Input::Event { event, .. } => event_label(event),
+        Input::Crash { fate, .. } => format!("crash {fate}"),
     }
 }
 

@@ -15,7 +15,7 @@ mod world;
 
 pub use choose::{Bytes, Choose, Seeded};
 pub use heal::HEAL_BUDGET;
-pub use label::{effect_label, event_label};
+pub use label::{effect_label, event_label, input_label};
 pub use runner::{Input, Runner, replay};
 pub use shrink::shrink;
 #[cfg(feature = "proptest")]

@@ -82,7 +82,7 @@ impl World {
         ApiReply::Claimed { offers, unusable: u16::from(choose.one_in(20)) }
     }
 
-    fn offer(&mut self, choose: &mut dyn Choose, scope: &[RuntimeId]) -> Offer {
+    pub(super) fn offer(&mut self, choose: &mut dyn Choose, scope: &[RuntimeId]) -> Offer {
         self.next_claim += 1;
         let known = choose.one_in(8) && !self.tasks.is_empty();
         let task = if known {

@@ -4,19 +4,42 @@ use super::World;
 use super::choose::Choose;
 use crate::config::{Config, ConfigError};
 use crate::daemon::Daemon;
-use crate::effect::{Effect, Effects};
+use crate::effect::{Effect, Effects, Fact};
 use crate::event::Event;
+use crate::ledger::{Ledger, Record};
 use crate::observe::{Rules, Step, Violation};
 use crate::rng::Seed;
 use crate::time::Now;
 
+/// How often a process is killed: once in so many steps.
+const CRASH_ONE_IN: u32 = 80;
+
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
-    /// When.
-    pub now: Now,
-    /// What.
-    pub event: Event,
+pub enum Input {
+    /// Something happened.
+    Event {
+        /// When.
+        now: Now,
+        /// What.
+        event: Event,
+    },
+    /// The process was killed, and another one was started with what was kept.
+    Crash {
+        /// When.
+        now: Now,
+        /// Decides which of the requests on their way the server has taken.
+        fate: u32,
+    },
+}
+
+impl Input {
+    /// When it is.
+    pub const fn now(&self) -> Now {
+        match self {
+            Self::Event { now, .. } | Self::Crash { now, .. } => *now,
+        }
+    }
 }
 
 /// A daemon under test.
@@ -30,6 +53,10 @@ pub struct Runner {
     pub rules: Rules,
     /// What it was given so far.
     pub script: Vec<Input>,
+    /// What is kept for the next process.
+    pub ledger: Ledger,
+    cfg: Config,
+    seed: Seed,
     effects: Effects,
 }
 
@@ -43,10 +70,10 @@ impl Runner {
         let mut world = World::default();
         let mut rules = Rules::new(&cfg);
         let now = world.now();
-        let daemon = Daemon::new(cfg, seed, now, &mut effects)?;
+        let daemon = Daemon::new(cfg.clone(), seed, now, &mut effects)?;
         world.observe(now, None, effects.as_slice());
         rules.observe(&step(now, None, effects.as_slice(), &daemon));
-        Ok(Self { daemon, world, rules, script: Vec::new(), effects })
+        Ok(Self { daemon, world, rules, script: Vec::new(), ledger: Ledger::default(), cfg, seed, effects })
     }
 
     /// The effects of the last step.
@@ -56,24 +83,95 @@ impl Runner {
 
     /// Gives the daemon one event.
     pub fn feed(&mut self, now: Now, event: Event) -> &[Effect] {
+        self.take(&Input::Event { now, event })
+    }
+
+    /// Gives the daemon one line of a script.
+    pub fn take(&mut self, input: &Input) -> &[Effect] {
+        self.take_with(input, &mut |_| ())
+    }
+
+    /// The same for an onlooker: it sees each step, and `None` where the process is killed.
+    pub fn take_with(&mut self, input: &Input, see: &mut dyn FnMut(Option<&Step<'_>>)) -> &[Effect] {
         self.effects.clear();
-        self.daemon.handle(now, &event, &mut self.effects);
-        self.world.observe(now, Some(&event), self.effects.as_slice());
-        self.rules.observe(&step(now, Some(&event), self.effects.as_slice(), &self.daemon));
-        self.script.push(Input { now, event });
+        self.script.push(input.clone());
+        match input {
+            Input::Event { now, event } => self.step(*now, event, 0, see),
+            Input::Crash { now, fate } => self.restart(*now, *fate, see),
+        }
         self.effects.as_slice()
+    }
+
+    /// One step; its effects come after the first `from`.
+    fn step(&mut self, now: Now, event: &Event, from: usize, see: &mut dyn FnMut(Option<&Step<'_>>)) {
+        let taken = self.world.taken(event);
+        self.daemon.handle(now, event, &mut self.effects);
+        let effects = &self.effects.as_slice()[from..];
+        self.world.observe(now, Some(event), effects);
+        let seen = step(now, Some(event), effects, &self.daemon);
+        self.rules.observe(&seen);
+        see(Some(&seen));
+        if let Event::Recovered { offer, provider, was } = event
+            && self.ledger.get(offer.claim).is_none()
+            && effects.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::Recovered { .. } }))
+        {
+            // Nobody knows it but the event: then somebody has written it down.
+            self.ledger.add(Record { offer: offer.clone(), provider: provider.clone(), was: *was });
+        }
+        self.ledger.apply(effects);
+        if let Some((claim, upto)) = taken
+            // Now and then the process does not get to writing down what was taken.
+            && upto % 4 != 3
+        {
+            self.ledger.acked(claim, upto);
+        }
+    }
+
+    /// The process is killed, and another one is started with what was kept. Returns what that one wants after it was told of it.
+    pub fn crash(&mut self, choose: &mut dyn Choose) -> &[Effect] {
+        let fate = choose.below(u32::from(u16::MAX));
+        self.take(&Input::Crash { now: self.world.now(), fate })
+    }
+
+    fn restart(&mut self, now: Now, fate: u32, see: &mut dyn FnMut(Option<&Step<'_>>)) {
+        if self.world.exited {
+            return;
+        }
+        self.world.crash(fate);
+        self.rules = self.rules.after_crash();
+        see(None);
+        self.seed.0 = self.seed.0.wrapping_add(1);
+        let started = Daemon::new(self.cfg.clone(), self.seed, now, &mut self.effects);
+        let Ok(daemon) = started else { return };
+        self.daemon = daemon;
+        self.world.observe(now, None, self.effects.as_slice());
+        let seen = step(now, None, self.effects.as_slice(), &self.daemon);
+        self.rules.observe(&seen);
+        see(Some(&seen));
+        for event in self.ledger.recover() {
+            let from = self.effects.as_slice().len();
+            self.step(now, &event, from, see);
+        }
     }
 
     /// Lets the world go on by itself, at most `steps` steps, until it has nothing left to decide with, or a rule is broken.
     pub fn play(&mut self, choose: &mut dyn Choose, steps: usize) {
         for _ in 0..steps {
-            let wakeup = self.daemon.next_wakeup().map(|(at, _)| at);
-            let Some((now, event)) = self.world.next(choose, wakeup) else { return };
-            self.feed(now, event);
+            let Some(input) = self.next(choose) else { return };
+            self.take(&input);
             if !self.rules.violations().is_empty() {
                 return;
             }
         }
+    }
+
+    /// What happens next: mostly an event, now and then the end of the process.
+    pub fn next(&mut self, choose: &mut dyn Choose) -> Option<Input> {
+        if !self.world.exited && choose.one_in(CRASH_ONE_IN) {
+            return Some(Input::Crash { now: self.world.now(), fate: choose.below(u32::from(u16::MAX)) });
+        }
+        let wakeup = self.daemon.next_wakeup().map(|(at, _)| at);
+        self.world.next(choose, wakeup).map(|(now, event)| Input::Event { now, event })
     }
 
     /// What is broken so far.
@@ -93,7 +191,7 @@ fn step<'a>(now: Now, event: Option<&'a Event>, effects: &'a [Effect], daemon: &
 pub fn replay(cfg: &Config, seed: Seed, script: &[Input], heal: bool) -> Result<Runner, ConfigError> {
     let mut runner = Runner::new(cfg.clone(), seed)?;
     for input in script {
-        runner.feed(input.now, input.event.clone());
+        runner.take(input);
     }
     if heal {
         runner.heal();

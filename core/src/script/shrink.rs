@@ -58,7 +58,8 @@ pub fn shrink(
 
 /// What each line of the first script is about, apart from numbers.
 struct Addresses {
-    ops: BTreeMap<OpId, String>,
+    /// By process, as each one numbers its requests from the start.
+    ops: BTreeMap<(u32, OpId), String>,
     /// For a line about a control connection: how far its number was from the current one.
     conns: BTreeMap<usize, i64>,
 }
@@ -67,15 +68,20 @@ impl Addresses {
     fn of(cfg: &Config, seed: Seed, script: &[Input]) -> Self {
         let mut found = Self { ops: BTreeMap::new(), conns: BTreeMap::new() };
         let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return found };
-        found.note(&runner);
+        let mut life = 0;
+        found.note(life, &runner);
         for (line, input) in script.iter().enumerate() {
-            if let Event::Ws { conn, .. } = &input.event {
-                found.conns.insert(line, i64::from(conn.0) - i64::from(runner.world.conn.0));
+            match input {
+                Input::Event { event: Event::Ws { conn, .. }, .. } => {
+                    found.conns.insert(line, i64::from(conn.0) - i64::from(runner.world.conn.0));
+                }
+                Input::Event { .. } => {}
+                Input::Crash { .. } => life += 1,
             }
             let stepped = catch_unwind(AssertUnwindSafe(|| {
-                runner.feed(input.now, input.event.clone());
+                runner.take(input);
             }));
-            found.note(&runner);
+            found.note(life, &runner);
             if stepped.is_err() {
                 break;
             }
@@ -83,10 +89,10 @@ impl Addresses {
         found
     }
 
-    fn note(&mut self, runner: &Runner) {
+    fn note(&mut self, life: u32, runner: &Runner) {
         for effect in runner.effects() {
             if let Effect::Api { op, .. } | Effect::Fs { op, .. } | Effect::Run { op, .. } = effect {
-                self.ops.insert(*op, key(effect));
+                self.ops.insert((life, *op), key(effect));
             }
         }
     }
@@ -96,18 +102,33 @@ impl Addresses {
         let mut rebuilt = Vec::with_capacity(kept.len());
         let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return rebuilt };
         let (mut new, mut used) = (BTreeMap::new(), BTreeSet::new());
+        let (mut life, mut seen) = (0, 0);
         for line in kept {
-            let Input { now, event } = &script[*line];
-            let mut event = event.clone();
+            // Lines that are left out may have ended a process, too.
+            let ends = |input: &&Input| matches!(input, Input::Crash { .. });
+            life += script[seen..*line].iter().filter(ends).count() as u32;
+            seen = *line;
+            let (now, mut event) = match &script[*line] {
+                Input::Event { now, event } => (now, event.clone()),
+                crash @ Input::Crash { .. } => {
+                    used.clear();
+                    rebuilt.push(crash.clone());
+                    if catch_unwind(AssertUnwindSafe(|| runner.take(crash).len())).is_err() {
+                        break;
+                    }
+                    continue;
+                }
+            };
             match &mut event {
                 Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, .. } => {
-                    if let Some(key) = self.ops.get(op) {
+                    let old = (life, *op);
+                    if let Some(key) = self.ops.get(&old) {
                         let target = new
-                            .get(op)
+                            .get(&old)
                             .copied()
                             .or_else(|| find(&runner, *op, key, &used).filter(|to| used.insert(*to)));
                         let Some(target) = target else { continue };
-                        new.insert(*op, target);
+                        new.insert(old, target);
                         *op = target;
                     }
                 }
@@ -118,7 +139,7 @@ impl Addresses {
                 }
                 Event::Tick | Event::Stop { .. } | Event::Recovered { .. } | Event::Gate { .. } => {}
             }
-            rebuilt.push(Input { now: *now, event: event.clone() });
+            rebuilt.push(Input::Event { now: *now, event: event.clone() });
             if catch_unwind(AssertUnwindSafe(|| runner.feed(*now, event).len())).is_err() {
                 break;
             }

@@ -3,13 +3,14 @@
 mod lease;
 mod outbox;
 mod phase;
+pub(crate) mod recover;
 pub(crate) mod report;
 mod run;
 mod settle;
 mod start;
 mod watch;
 
-use crate::effect::{EndReason, Fact, FsCall, PhaseName, ReportKind};
+use crate::effect::{Effect, EndReason, Fact, FsCall, Keep, PhaseName, ReportKind};
 use crate::env::Cx;
 use crate::error::{ApiError, FsError};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer};
@@ -50,6 +51,10 @@ pub(crate) struct Task {
     record: bool,
     /// Whether the daemon stops: nothing is launched any more.
     stopping: bool,
+    /// Whether an agent was launched for it, by this process or an earlier one.
+    ran: bool,
+    /// Whether it never had a directory: nothing is unwound or sealed.
+    bare: bool,
     /// What the late outbox has to take over, and how often it was tried.
     late_report: Option<(ReportKind, u32)>,
 }
@@ -86,6 +91,8 @@ impl Task {
             lost: false,
             stopping: false,
             record: false,
+            ran: false,
+            bare: false,
             late_report: None,
         }
     }
@@ -99,24 +106,52 @@ impl Task {
         roots: &mut EnvRoots,
     ) -> Self {
         let index = slot.index;
+        cx.emit(Effect::Keep {
+            claim: offer.claim,
+            entry: Keep::Claimed { offer: offer.clone(), provider: provider.clone() },
+        });
         let mut task = Self::new(offer, Some(provider), Some(slot));
         let (claim, id, runtime) = (task.claim, task.id.clone(), task.runtime.clone());
         cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
-        for root in [Some(task.root.clone()), task.prior.clone()].into_iter().flatten() {
-            task.marks.extend(roots.acquire(&root, claim));
-        }
+        task.mark(roots);
         task.watch = Watch::start(cx, claim);
         cx.phase(claim, PhaseName::AwaitingRoot);
         task.prepare_once_marked(cx);
         task
     }
 
-    /// Fails a task back without running it: it needs neither slot nor directory.
-    pub(crate) fn hand_back(cx: &mut Cx<'_>, offer: Offer, reason: FailReason) -> Self {
+    fn mark(&mut self, roots: &mut EnvRoots) {
+        for root in [Some(self.root.clone()), self.prior.clone()].into_iter().flatten() {
+            self.marks.extend(roots.acquire(&root, self.claim));
+        }
+    }
+
+    /// Fails a task back without running it: it needs neither slot nor directory. `provider` is that of its runtime, if it is here.
+    pub(crate) fn hand_back(
+        cx: &mut Cx<'_>,
+        offer: Offer,
+        provider: Option<Provider>,
+        reason: FailReason,
+    ) -> Self {
+        let provider = provider.unwrap_or_else(|| Provider::new(""));
+        cx.emit(Effect::Keep { claim: offer.claim, entry: Keep::Claimed { offer: offer.clone(), provider } });
+        Self::fail_back(cx, offer, reason)
+    }
+
+    fn fail_back(cx: &mut Cx<'_>, offer: Offer, reason: FailReason) -> Self {
         let mut task = Self::new(offer, None, None);
+        task.bare = true;
         cx.fact(Fact::HandedBack { claim: task.claim, task: task.id.clone(), reason });
+        task.keep_ended(cx, Some(ReportKind::Fail { reason }));
         task.enter_report(cx, ReportKind::Fail { reason });
         task
+    }
+
+    /// Has the outcome written down, so that it outlives this process: before it is told, and whenever it changes.
+    fn keep_ended(&self, cx: &mut Cx<'_>, report: Option<ReportKind>) {
+        let (_, have, _) = self.messages.rest();
+        let entry = Keep::Ended { report, have, usage: !self.usage.is_settled(), ran: self.ran };
+        cx.emit(Effect::Keep { claim: self.claim, entry });
     }
 
     pub(crate) const fn id(&self) -> &TaskId {
@@ -335,6 +370,7 @@ impl Task {
             // The last look came back after the run had ended: what it saw still counts.
             settling.verdict = Some(ReportKind::CancelAck);
             self.record = false;
+            self.keep_ended(cx, Some(ReportKind::CancelAck));
         }
         match self.watch.replied(cx, self.claim, op, result) {
             Seen::Stands => {}
@@ -384,7 +420,18 @@ impl Task {
         let Phase::Reporting(report) = &mut self.phase else { return };
         match report.replied(cx, self.claim, op, result) {
             report::Step::Wait => {}
-            report::Step::Settled => self.enter_seal(cx),
+            report::Step::Another => {
+                let kind = report.kind();
+                self.keep_ended(cx, Some(kind));
+                if let Phase::Reporting(report) = &mut self.phase {
+                    report.send(cx, self.claim);
+                }
+            }
+            report::Step::Settled => {
+                // A process that is killed before the seal must not have it reported twice.
+                self.keep_ended(cx, None);
+                self.enter_seal(cx);
+            }
             report::Step::Late => {
                 self.late_report = Some((report.kind(), report.tries()));
                 self.enter_seal(cx);
@@ -393,7 +440,7 @@ impl Task {
     }
 
     fn enter_seal(&mut self, cx: &mut Cx<'_>) {
-        if self.slot.is_none() {
+        if self.bare {
             self.phase = Phase::Over;
             return;
         }

@@ -30,6 +30,11 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
+    /// Those of an earlier process: the server may have more of them than is known.
+    pub(crate) fn recovered(acked: u32, have: u32) -> Self {
+        Self { have: have.max(acked), sent: acked, ask: true, ..Self::default() }
+    }
+
     /// More messages exist.
     pub(crate) fn have(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, have: u32) {
         self.have = self.have.max(have);
@@ -121,7 +126,8 @@ impl Messages {
         self.op = None;
         match result {
             Ok(ApiReply::Known { upto }) => {
-                self.ask = false;
+                // More than is known here: what an earlier process sent comes again bit by bit, and each bit is asked about.
+                self.ask = upto > self.have;
                 self.took(cx, claim, upto.clamp(self.sent, self.have));
             }
             Err(error) if error.is_passing() => self.failed(cx, claim),

@@ -57,8 +57,8 @@ pub(super) enum StartStep {
 /// A run.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Running {
-    pub(super) prepared: Prepared,
-    pub(super) lease: LeaseStopped,
+    /// What a second launch needs; none for a run that an earlier process launched, which can only be followed.
+    pub(super) proof: Option<(Prepared, LeaseStopped)>,
     pub(super) op: OpId,
     pub(super) stage: RunStage,
     /// Whether this is the second launch, without the session that turned out dead.

@@ -33,6 +33,8 @@ pub(crate) struct Report {
 pub(crate) enum Step {
     /// Another one follows.
     Wait,
+    /// A report of another kind takes its place, and is to be sent.
+    Another,
     /// The server took it, or will never.
     Settled,
     /// It is for the late outbox.
@@ -97,8 +99,7 @@ impl Report {
                 cx.fact(Fact::ReportRefused { claim, status });
                 let Some(next) = after_refusal(self.kind, error) else { return Step::Settled };
                 *self = Self::new(cx, next);
-                self.send(cx, claim);
-                Step::Wait
+                Step::Another
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Task;
 use super::outbox::SideKind;
 use super::phase::{Phase, RunStage, Running};
-use crate::effect::{Effect, EndReason, KillStep, LaunchCall, PhaseName, ReportKind};
+use crate::effect::{Effect, EndReason, Keep, KillStep, LaunchCall, PhaseName, ReportKind};
 use crate::env::Cx;
 use crate::event::{RunEnd, RunEvent, RunOutcome};
 use crate::id::OpId;
@@ -27,8 +27,11 @@ impl Task {
             cx.phase(claim, PhaseName::Running);
             cx.emit(Effect::Progress { claim, step: 1 });
         }
+        cx.emit(Effect::Keep { claim, entry: Keep::Launched { slot } });
+        self.ran = true;
         let op = cx.run(claim, LaunchCall::new(claim, slot, fresh, &prepared, &lease));
-        self.phase = Phase::Running(Running { prepared, lease, op, stage: RunStage::Live, fresh });
+        let proof = Some((prepared, lease));
+        self.phase = Phase::Running(Running { proof, op, stage: RunStage::Live, fresh });
     }
 
     /// Something about the run, short of its end.
@@ -92,8 +95,12 @@ impl Task {
             self.usage.ready();
         }
         let again = outcome.resume_rejected && !run.fresh && self.ending.is_none();
-        if again && !self.stopping {
-            self.launch(cx, run.prepared, run.lease, true);
+        // A run that was only followed is not launched: what it takes is not here any more. The server gives the task out again.
+        if again
+            && !self.stopping
+            && let Some((prepared, lease)) = run.proof
+        {
+            self.launch(cx, prepared, lease, true);
             return;
         }
         let natural = match outcome.end {

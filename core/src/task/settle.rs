@@ -15,6 +15,7 @@ use crate::timer::TimerKey;
 impl Task {
     pub(super) fn enter_settle(&mut self, cx: &mut Cx<'_>, verdict: Option<ReportKind>, ran: bool) {
         let claim = self.claim;
+        self.keep_ended(cx, verdict);
         cx.disarm(&TimerKey::Prepare(claim));
         cx.disarm(&TimerKey::StartRetry(claim));
         cx.phase(claim, PhaseName::Settling);
@@ -55,6 +56,7 @@ impl Task {
         if matches!(result, Ok(ApiReply::Task { status }) if status.is_terminal()) {
             settling.verdict = Some(ReportKind::CancelAck);
             self.record = false;
+            self.keep_ended(cx, Some(ReportKind::CancelAck));
         }
         self.settle_on(cx);
     }
