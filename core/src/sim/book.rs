@@ -22,6 +22,8 @@ pub(super) struct Claim {
     pub(super) heard: bool,
     /// The life of the daemon that first sent a report.
     pub(super) tried_in: Option<u32>,
+    /// A post of its messages reached the server after nobody waited for it any more.
+    pub(super) late_post: bool,
     /// Nothing is owed any more.
     pub(super) forgotten: bool,
     /// The process that had it ended, and its successor knows nothing of it.
@@ -39,6 +41,7 @@ impl Claim {
             taken: None,
             heard: false,
             tried_in: None,
+            late_post: false,
             forgotten: false,
             cut: false,
         }

@@ -65,13 +65,16 @@ impl World {
         }
         self.lives += 1;
         let seed = Seed(self.cfg.seed.wrapping_mul(31).wrapping_add(u64::from(self.lives)));
-        let now = Now::new(Instant::ZERO, self.wall());
+        // The zero of the clock is the process's start, or the machine's: both are right.
+        let started = if self.cfg.seed.is_multiple_of(2) { self.now } else { 0 };
+        let now = Now::new(Instant::from_millis(self.now - started), self.wall());
         let mut effects = Effects::new();
         let Ok(daemon) = Daemon::new(self.cfg.daemon.clone(), seed, now, &mut effects) else {
             self.require(false, "SETTINGS", || "the daemon refuses its settings".into());
             return;
         };
-        let mut rules = self.cfg.rules.then(|| Rules::new(&self.cfg.daemon));
+        let before = self.rules_before.take().filter(|_| started == 0);
+        let mut rules = before.or_else(|| self.cfg.rules.then(|| Rules::new(&self.cfg.daemon)));
         if let Some(rules) = &mut rules {
             let wakeup = daemon.next_wakeup().map(|(at, _)| at);
             rules.observe(&Step { now, event: None, effects: effects.as_slice(), view: daemon.view(), wakeup });
@@ -83,7 +86,7 @@ impl World {
             seed,
             script: Vec::new(),
             effects,
-            started: self.now,
+            started,
             slept_before: self.slept,
             tick_at: None,
             stops: 0,
@@ -223,7 +226,7 @@ impl World {
         life.daemon.handle(now, event, &mut life.effects);
         self.steps += 1;
         if self.cfg.record {
-            life.script.push(Input { now, event: event.clone() });
+            life.script.push(Input::Event { now, event: event.clone() });
         }
         if let Some(rules) = &mut life.rules {
             let wakeup = life.daemon.next_wakeup().map(|(at, _)| at);
@@ -371,6 +374,11 @@ impl World {
             self.ledger.apply(std::slice::from_ref(&effect));
             self.perform(effect);
         }
+        // A process that was killed within a step has not done all that its observers were shown.
+        self.rules_before = match &self.life {
+            Some(life) if self.outbox.is_empty() => life.rules.as_ref().map(Rules::after_crash),
+            _ => None,
+        };
         self.end_life();
         let down = [50, 2_000, 20_000, 300_000][self.chance.below(4) as usize];
         let at = self.now + 10 + self.below(down);

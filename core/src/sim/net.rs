@@ -109,6 +109,7 @@ impl World {
 
     /// A request reaches the server. Who sent it may be dead by now.
     pub(super) fn arrive(&mut self, life: u32, op: OpId, call: &ApiCall, fate: Fate) {
+        self.note_late_post(life, op, call);
         let reply = self.commit(call);
         #[cfg(feature = "canary")]
         let (reply, fate) = self.sabotage(call, reply, fate);
@@ -244,6 +245,17 @@ impl World {
             self.link.last = self.link.last.max(at);
             let event = Event::Ws { conn: self.link.conn, ws: WsEvent::Down };
             self.queue.push(self.link.last, What::Tell { life: self.lives, event });
+        }
+    }
+
+    /// A post that its sender has given up, or did not live to see answered: nobody can tell whether it will still arrive, so it may be
+    /// sent again.
+    fn note_late_post(&mut self, life: u32, op: OpId, call: &ApiCall) {
+        if let ApiCall::Messages { claim, .. } = call
+            && (life != self.lives || self.life.is_none() || !self.open.contains_key(&op))
+            && let Some(claim) = self.claims.get_mut(claim)
+        {
+            claim.late_post = true;
         }
     }
 

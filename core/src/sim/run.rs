@@ -186,10 +186,11 @@ impl Shrunk {
         for input in script {
             n += 1;
             // A panic of the core is what is shown: the trace then ends with the event that led to it.
+            let Input::Event { now, event } = input else { continue };
             let fed = catch_unwind(AssertUnwindSafe(|| {
-                runner.feed(input.now, input.event.clone());
+                runner.feed(*now, event.clone());
             }));
-            encode::step(&mut out, n, input.now, &input.event, runner.effects())?;
+            encode::step(&mut out, n, *now, event, runner.effects())?;
             if fed.is_err() {
                 return Ok(out);
             }

@@ -13,6 +13,7 @@ use crate::effect::Effect;
 use crate::event::ClaimKey;
 use crate::id::{OpId, Provider, RuntimeId, TaskId};
 use crate::ledger::Ledger;
+use crate::observe::Rules;
 use crate::plane::Plane;
 use crate::script::{Choose, Seeded};
 use crate::time::{Instant, Now, UnixMillis};
@@ -83,6 +84,8 @@ pub struct World {
 
     pub(super) life: Option<Box<Life>>,
     pub(super) lives: u32,
+    /// What the next life is held to, if the last one was killed between two steps.
+    pub(super) rules_before: Option<Rules>,
     pub(super) steps: u64,
     pub(super) digest: u64,
     /// What the daemon wrote down, on a disk that outlives it.
@@ -125,6 +128,7 @@ impl World {
             healed_at: None,
             life: None,
             lives: 0,
+            rules_before: None,
             steps: 0,
             digest: 0,
             ledger: Ledger::default(),
