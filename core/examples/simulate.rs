@@ -1,5 +1,9 @@
 //! Measures the simulator: `cargo run --release -p longshore-core --features sim --example simulate -- SEEDS [FROM] [norules] [log]`.
-#![expect(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program for people, not the core")]
+#![expect(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program for people, not the core"
+)]
 
 use longshore_core::sim::{Marks, SimConfig, run};
 use std::time::Duration;

@@ -55,9 +55,13 @@ impl World {
         }
         let path = claim.path.clone();
         let resumes = claim.offer.prior.is_some() && !call.fresh();
-        let twin = self.agents.iter().find(|agent| agent.alive && agent.task == task).map(|agent| agent.claim.0);
+        let twin =
+            self.agents.iter().find(|agent| agent.alive && agent.task == task).map(|agent| agent.claim.0);
         self.require(twin.is_none(), "ONE-AGENT", || {
-            format!("an agent of claim {} is started while one of claim {:?} works on the same task", key.0, twin)
+            format!(
+                "an agent of claim {} is started while one of claim {:?} works on the same task",
+                key.0, twin
+            )
         });
         let neighbour = self.agents.iter().find(|agent| {
             let theirs = self.claims.get(&agent.claim).and_then(|claim| claim.path.as_ref());
@@ -88,8 +92,12 @@ impl World {
         let rejects = resumes && self.hit(Fault::ResumeRejected);
         let instant = self.hit(Fault::InstantExit);
         let fails = self.hit(Fault::AgentFails);
-        let reason = [FailReason::ProviderNetwork, FailReason::ProcessFailure, FailReason::ProviderAuth, FailReason::Timeout]
-            [self.chance.below(4) as usize];
+        let reason = [
+            FailReason::ProviderNetwork,
+            FailReason::ProcessFailure,
+            FailReason::ProviderAuth,
+            FailReason::Timeout,
+        ][self.chance.below(4) as usize];
         let failed = RunEnd::Failed { reason };
         let end = if rejects || instant || fails { failed } else { RunEnd::Completed };
         let says = self.cfg.load.says;

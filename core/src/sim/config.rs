@@ -80,14 +80,14 @@ impl SimConfig {
             latency: pick(&[1, 20, 150]),
         };
         let mut daemon = Config { slots: pick(&[1, 2, 4, 8, 20]) as u16, ..Config::default() };
-        daemon.claim_mode =
-            [ClaimMode::Auto, ClaimMode::Auto, ClaimMode::Batch, ClaimMode::PerRuntime][pick(&[0, 1, 2, 3]) as usize];
+        daemon.claim_mode = [ClaimMode::Auto, ClaimMode::Auto, ClaimMode::Batch, ClaimMode::PerRuntime]
+            [pick(&[0, 1, 2, 3]) as usize];
         if pick(&[0, 0, 1]) == 1 {
             daemon.provider_caps.insert(Provider::new("claude"), pick(&[1, 2]) as u16);
         }
         daemon.gc = pick(&[0, 1]) == 1;
         if daemon.gc && pick(&[0, 1]) == 1 {
-            daemon.timers.gc = Duration::from_secs(60);
+            daemon.timers.gc = Duration::from_mins(1);
         }
         Self {
             seed,

@@ -36,7 +36,7 @@ impl World {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn safety(&mut self) -> Result<(), Failure> {
+    pub fn safety(&mut self) -> Result<(), Box<Failure>> {
         let horizon = u64::try_from(self.cfg.horizon.as_millis()).unwrap_or(u64::MAX);
         while self.now < horizon && self.steps < self.cfg.steps && self.step() {
             self.fine()?;
@@ -58,7 +58,7 @@ impl World {
     ///
     /// # Errors
     /// The first rule that is broken, what does not come to rest, or what is not told as it was.
-    pub fn liveness(&mut self) -> Result<(), Failure> {
+    pub fn liveness(&mut self) -> Result<(), Box<Failure>> {
         let deadline = self.now + u64::try_from(BUDGET.as_millis()).unwrap_or(u64::MAX);
         let most = self.steps + MOST_STEPS;
         let mut rest: Option<(u32, u64)> = None;
@@ -96,8 +96,9 @@ impl World {
     }
 
     /// Whether nothing is broken so far.
-    fn fine(&self) -> Result<(), Failure> {
-        if let Some(violation) = self.life.as_ref().and_then(|life| life.rules.as_ref()?.violations().first()) {
+    fn fine(&self) -> Result<(), Box<Failure>> {
+        if let Some(violation) = self.life.as_ref().and_then(|life| life.rules.as_ref()?.violations().first())
+        {
             return Err(self.failed(FailureKind::Rule, violation.rule, violation.story.clone()));
         }
         match &self.wrong {
@@ -106,9 +107,10 @@ impl World {
         }
     }
 
-    pub(super) fn failed(&self, kind: FailureKind, rule: &str, story: String) -> Failure {
-        let (seed, script) = self.life.as_ref().map(|life| (life.seed, life.script.clone())).unwrap_or_default();
-        Failure {
+    pub(super) fn failed(&self, kind: FailureKind, rule: &str, story: String) -> Box<Failure> {
+        let (seed, script) =
+            self.life.as_ref().map(|life| (life.seed, life.script.clone())).unwrap_or_default();
+        Box::new(Failure {
             seed: self.cfg.seed,
             kind,
             rule: rule.into(),
@@ -119,7 +121,7 @@ impl World {
             core_seed: seed,
             script,
             log: self.log.iter().cloned().collect(),
-        }
+        })
     }
 
     /// The first thing that is not at rest; `None` if everything is.
@@ -185,10 +187,16 @@ impl World {
             let late = self.healed_at.is_some_and(|healed| ended > healed + SETTLED);
             if row.state == State::Failed && late {
                 let why = row.failure_reason.as_deref().unwrap_or_default();
-                return Err(("STRANDED", format!("{} was left to the server, which failed it: {why}", name(claim))));
+                return Err((
+                    "STRANDED",
+                    format!("{} was left to the server, which failed it: {why}", name(claim)),
+                ));
             }
             if row.state == State::Cancelled && claim.run.is_some() && !claim.heard {
-                return Err(("ONE-END", format!("{} ran, was cancelled, and its end was never told", name(claim))));
+                return Err((
+                    "ONE-END",
+                    format!("{} ran, was cancelled, and its end was never told", name(claim)),
+                ));
             }
         }
         Ok(())

@@ -77,7 +77,13 @@ impl World {
         let mut rules = before.or_else(|| self.cfg.rules.then(|| Rules::new(&self.cfg.daemon)));
         if let Some(rules) = &mut rules {
             let wakeup = daemon.next_wakeup().map(|(at, _)| at);
-            rules.observe(&Step { now, event: None, effects: effects.as_slice(), view: daemon.view(), wakeup });
+            rules.observe(&Step {
+                now,
+                event: None,
+                effects: effects.as_slice(),
+                view: daemon.view(),
+                wakeup,
+            });
         }
         let first: Vec<Effect> = effects.drain().collect();
         self.life = Some(Box::new(Life {
@@ -148,7 +154,11 @@ impl World {
         let seen = wakeup.as_millis().next_multiple_of(resolution);
         let due = life.at(Instant::from_millis(seen));
         // A clock that reads too little now is looked at again in the next millisecond.
-        let at = if due <= now && life.tick_at.is_none() && late == 0 { now + u64::from(due < now) } else { due.max(now) + late };
+        let at = if due <= now && life.tick_at.is_none() && late == 0 {
+            now + u64::from(due < now)
+        } else {
+            due.max(now) + late
+        };
         if life.tick_at.is_none_or(|planned| planned > at) {
             life.tick_at = Some(at);
             self.queue.push(at, What::Tick { life: number });

@@ -90,7 +90,8 @@ impl World {
             let list = [None, Some(0), Some(2_000), Some(20_000)];
             return Some(ApiError::Throttled { retry_after_ms: list[self.chance.below(4) as usize] });
         }
-        self.hit(Fault::Unauthorized).then_some(ApiError::Refused { status: 401, kind: Refusal::Unauthorized })
+        self.hit(Fault::Unauthorized)
+            .then_some(ApiError::Refused { status: 401, kind: Refusal::Unauthorized })
     }
 
     fn fate(&mut self) -> Fate {

@@ -57,7 +57,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {} in life {}, step {}: {}", self.seed, self.rule, self.life, self.step, self.story)
+        write!(
+            f,
+            "seed {}: {} in life {}, step {}: {}",
+            self.seed, self.rule, self.life, self.step, self.story
+        )
     }
 }
 
@@ -76,7 +80,7 @@ pub struct Outcome {
     /// Rare situations that were met.
     pub marks: Marks,
     /// How it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<Box<Failure>>,
 }
 
 /// Runs one simulation: with faults, then without, then the comparison with the truth.
@@ -124,7 +128,7 @@ pub struct Shrunk {
 /// line by line. `None` if it does not fail.
 pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     let mut best = SimConfig { record: true, ..cfg.clone() };
-    let mut failure = run(&best).failure?;
+    let mut failure = *run(&best).failure?;
     let same = |cfg: &SimConfig, rule: &str| run(cfg).failure.filter(|found| found.rule == rule);
     for fault in Fault::ALL {
         let mut less = best.clone();
@@ -133,7 +137,7 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
             continue;
         }
         if let Some(found) = same(&less, &failure.rule) {
-            (best, failure) = (less, found);
+            (best, failure) = (less, *found);
         }
     }
     let smaller: [fn(&mut SimConfig); 5] = [
@@ -149,7 +153,7 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
         if less != best
             && let Some(found) = same(&less, &failure.rule)
         {
-            (best, failure) = (less, found);
+            (best, failure) = (less, *found);
         }
     }
     let (config, seed) = (failure.config.clone(), failure.core_seed);

@@ -226,10 +226,13 @@ impl World {
         let lost = self.claims.values().find(|claim| {
             let told = !claim.cut && !claim.forgotten && claim.offer.runtime == *runtime;
             let row = self.plane.task(&claim.offer.task);
-            told && self.lives > 1 && claim.run.is_some() && row.is_some_and(|row| row.state == State::Running)
+            told && self.lives > 1
+                && claim.run.is_some()
+                && row.is_some_and(|row| row.state == State::Running)
         });
         if let Some(claim) = lost {
-            let story = format!("claim {} is known to the daemon, and is failed as orphaned", claim.offer.claim.0);
+            let story =
+                format!("claim {} is known to the daemon, and is failed as orphaned", claim.offer.claim.0);
             self.require(false, "ORPHANS", || story);
         }
     }

@@ -57,9 +57,8 @@ impl World {
     }
 
     fn enqueue(&mut self) {
-        let open = self.recent.iter().filter(|id| {
-            self.plane.task(id).is_some_and(|row| !row.state.is_terminal())
-        });
+        let open =
+            self.recent.iter().filter(|id| self.plane.task(id).is_some_and(|row| !row.state.is_terminal()));
         if open.count() >= self.cfg.load.open.min(REMEMBERED) {
             return;
         }

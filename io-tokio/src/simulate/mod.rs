@@ -150,7 +150,13 @@ fn summary(tally: &Tally, took: Duration, cut: bool, out: &mut dyn Write) -> io:
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
     let cut = if cut { ", then stopped" } else { "" };
     writeln!(out, "seeds     {seeds}{cut}, failures {failures}")?;
-    writeln!(out, "steps     {steps}, {} a second, in {}.{} s", steps * 1000 / ms, ms / 1000, ms % 1000 / 100)?;
+    writeln!(
+        out,
+        "steps     {steps}, {} a second, in {}.{} s",
+        steps * 1000 / ms,
+        ms / 1000,
+        ms % 1000 / 100
+    )?;
     writeln!(out, "worlds    {lives} lives of the daemon, {} virtual hours", elapsed.as_secs() / 3600)?;
     let missing: Vec<_> = marks.missing().map(Mark::as_str).collect();
     if missing.is_empty() {
@@ -175,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_sweep_that_finds_nothing_ends_with_0_and_says_what_it_did() {
-        let asked = Simulate { seeds: 6, steps: Some(500), only: Some(Fault::LateTick), ..Simulate::default() };
+        let asked =
+            Simulate { seeds: 6, steps: Some(500), only: Some(Fault::LateTick), ..Simulate::default() };
         let (exit, out) = ran(&asked, false);
         assert_eq!(exit, Exit::Success, "{out}");
         assert!(out.starts_with("seeds     6, failures 0\nsteps     "), "{out}");

@@ -26,7 +26,13 @@ impl Progress {
     }
 
     /// Another world is done.
-    pub(super) fn show(&mut self, err: &mut dyn Write, seeds: u64, steps: u64, failures: u64) -> io::Result<()> {
+    pub(super) fn show(
+        &mut self,
+        err: &mut dyn Write,
+        seeds: u64,
+        steps: u64,
+        failures: u64,
+    ) -> io::Result<()> {
         let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         let speed = steps / ms;
         if let Some(bar) = &self.bar {
@@ -39,7 +45,11 @@ impl Progress {
         }
         self.told = Instant::now();
         let left = (self.seeds - seeds) * ms / seeds.max(1) / 1000;
-        writeln!(err, "{seeds} of {} seeds, {speed} k steps/s, {failures} failures, about {left} s left", self.seeds)
+        writeln!(
+            err,
+            "{seeds} of {} seeds, {speed} k steps/s, {failures} failures, about {left} s left",
+            self.seeds
+        )
     }
 
     /// Something else is printed.
