@@ -1,13 +1,15 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, Fact};
+use longshore_core::effect::{ApiCall, Effect, Fact, ReportKind, RuntimeChange};
 use longshore_core::error::ApiError;
-use longshore_core::event::{ApiReply, Event, RunEnd, RunEvent, RunOutcome, TaskStatus};
-use longshore_core::id::{EnvRoot, Generation, OpId};
+use longshore_core::event::{ApiReply, Event, Recovered, RunEnd, RunEvent, RunOutcome, TaskStatus};
+use longshore_core::id::{EnvRoot, Generation, OpId, SlotIndex};
+use longshore_core::ledger::Ledger;
 use longshore_core::observe::{Rules, Step};
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, Seeded, World, effect_label, shrink};
+use longshore_core::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an observer is shown instead of the truth. Returns whether it was changed.
@@ -185,6 +187,58 @@ const TAMPERS: &[(&str, Tamper)] = &[
         fx.iter().any(|e| effect_label(e).starts_with("fail"))
             && fails(event, |e| !e.is_passing(), ApiError::Server { status: 500 })
     }),
+    ("LEDGER-BEFORE-STEP", |_, fx| hide_kept(fx, "claimed")),
+    ("LEDGER-BEFORE-STEP", |_, fx| hide_kept(fx, "launched")),
+    ("LEDGER-BEFORE-STEP", |_, fx| hide_kept(fx, "owes complete")),
+    ("LEDGER-BEFORE-STEP", |_, fx| hide_kept(fx, "owes nothing")),
+    ("RECOVERED-ONCE", |_, fx| hide(fx, "is recovered")),
+    ("RECOVERED-ONCE", |_, fx| twice(fx, "is recovered")),
+    ("RECOVERED-ONCE", |event, _| match event {
+        Event::Recovered { was: Recovered::Ended { report: Some(report), .. }, .. }
+            if *report == ReportKind::Complete =>
+        {
+            *report = ReportKind::CancelAck;
+            true
+        }
+        _ => false,
+    }),
+    ("RECOVERED-SLOT", |_, fx| {
+        let slot = fx.iter_mut().find_map(|e| match e {
+            Effect::Fact { fact: Fact::Recovered { slot: slot @ None, .. } } => Some(slot),
+            _ => None,
+        });
+        slot.map(|slot| *slot = Some(SlotIndex(0))).is_some()
+    }),
+    ("ATTACH-NOT-LAUNCH", |_, fx| {
+        let attached = |e: &&Effect| matches!(e, Effect::Run { call, .. } if call.attached().is_some());
+        let Some(mut copy) = fx.iter().find(attached).cloned() else { return false };
+        if let Effect::Run { op, .. } = &mut copy {
+            *op = OpId(op.0 + 1_000_000);
+        }
+        fx.push(copy);
+        true
+    }),
+    ("INV-09", |_, fx| hide(fx, "orphans")),
+    ("INV-10", |_, fx| {
+        let admitted = fx.iter().find_map(|e| match e {
+            Effect::Fact { fact: Fact::Admitted { runtime, .. } } => Some(runtime.clone()),
+            _ => None,
+        });
+        let Some(runtime) = admitted else { return false };
+        let deadline = Instant::from_millis(u64::MAX);
+        fx.push(Effect::Api { op: OpId(8_000_000), call: ApiCall::RecoverOrphans { runtime }, deadline });
+        true
+    }),
+    ("RECOVERED-FIRST", |_, fx| {
+        let owing = fx.iter().find_map(|e| match e {
+            Effect::Fact { fact: Fact::Recovered { runtime, slot: None, .. } } => Some(runtime.clone()),
+            _ => None,
+        });
+        let reports = fx.iter().any(|e| effect_label(e).starts_with("is settling"));
+        let Some(runtime) = owing.filter(|_| reports) else { return false };
+        fx.push(Effect::Runtime { set: Generation(0), runtime, change: RuntimeChange::Claimable });
+        true
+    }),
     ("INV-137", |_, fx| {
         let runtimes = fx.iter_mut().find_map(|e| match e {
             Effect::Api { call: ApiCall::Deregister { runtimes }, .. } => Some(runtimes),
@@ -194,6 +248,16 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
 ];
 
+/// Hides what is kept and says so.
+fn hide_kept(effects: &mut Vec<Effect>, word: &str) -> bool {
+    let before = effects.len();
+    effects.retain(|effect| {
+        let label = effect_label(effect);
+        !(label.starts_with("keep ") && label.contains(word))
+    });
+    effects.len() < before
+}
+
 /// The first rule that each history breaks if it is shown with one change.
 fn noticed(tamper: Tamper, wanted: &str) -> bool {
     for seed in 0..200 {
@@ -202,22 +266,29 @@ fn noticed(tamper: Tamper, wanted: &str) -> bool {
         let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("a world's settings are in bounds");
         let mut rules = Rules::new(&cfg);
         let mut changed = false;
-        let view = |runner: &Runner| runner.daemon.next_wakeup().map(|(at, _)| at);
-        let now = runner.world.now();
         rules.observe(&Step {
-            now,
+            now: runner.world.now(),
             event: None,
             effects: runner.effects(),
             view: runner.daemon.view(),
-            wakeup: view(&runner),
+            wakeup: runner.daemon.next_wakeup().map(|(at, _)| at),
         });
         for _ in 0..300 {
-            let wakeup = view(&runner);
-            let Some((now, mut event)) = runner.world.next(&mut choose, wakeup) else { break };
-            let mut effects = runner.feed(now, event.clone()).to_vec();
-            changed = changed || tamper(&mut event, &mut effects);
-            let (view, wakeup) = (runner.daemon.view(), view(&runner));
-            rules.observe(&Step { now, event: Some(&event), effects: &effects, view, wakeup });
+            let Some(input) = runner.next(&mut choose) else { break };
+            runner.take_with(&input, &mut |step| {
+                let Some(step) = step else {
+                    rules = rules.after_crash(&cfg);
+                    return;
+                };
+                if !rules.violations().is_empty() {
+                    return;
+                }
+                let (mut event, mut effects) = (step.event.cloned(), step.effects.to_vec());
+                if let Some(event) = &mut event {
+                    changed = changed || tamper(event, &mut effects);
+                }
+                rules.observe(&Step { event: event.as_ref(), effects: &effects, ..*step });
+            });
             if !rules.violations().is_empty() {
                 break;
             }
@@ -238,6 +309,26 @@ fn i26_a_daemon_that_does_not_come_to_rest_is_noticed() {
     assert!(runner.violations().is_empty(), "it does");
     runner.rules.finish(runner.daemon.view(), false);
     assert_eq!(runner.violations()[0].rule, "I26");
+}
+
+#[test]
+fn what_a_killed_process_had_and_nobody_hears_of_again_is_noticed() {
+    let mut noticed = 0;
+    for seed in 0..20 {
+        let mut choose = Seeded::new(seed);
+        let cfg = World::config(&mut choose);
+        let mut runner = Runner::new(cfg, Seed(seed)).expect("settings are in bounds");
+        runner.play(&mut choose, 200);
+        if runner.world.has_exited() || runner.ledger.is_empty() {
+            continue;
+        }
+        runner.ledger = Ledger::default();
+        runner.crash(&mut choose);
+        runner.heal();
+        assert_eq!(runner.violations()[0].rule, "NOTHING-LOST", "seed {seed}");
+        noticed += 1;
+    }
+    assert!(noticed > 3);
 }
 
 #[test]
@@ -287,6 +378,15 @@ const CORNERS: &[&str] = &[
     "reported fail",
     "reported cancel-ack",
     "late taken",
+    "keep claimed",
+    "keep launched",
+    "keep owes complete",
+    "keep owes fail",
+    "keep owes cancel-ack",
+    "keep owes nothing",
+    "is recovered",
+    "is recovered slot",
+    "run attached",
 ];
 
 fn corner(effect: &Effect) -> Vec<String> {
@@ -341,9 +441,8 @@ fn the_world_reaches_every_corner() {
         let mut runner = Runner::new(cfg, Seed(seed)).expect("a world's settings are in bounds");
         let mut late = Vec::new();
         for _ in 0..400 {
-            let wakeup = runner.daemon.next_wakeup().map(|(at, _)| at);
-            let Some((now, event)) = runner.world.next(&mut choose, wakeup) else { break };
-            for effect in runner.feed(now, event) {
+            let Some(input) = runner.next(&mut choose) else { break };
+            for effect in runner.take(&input) {
                 match effect {
                     Effect::Fact { fact: Fact::ReportLate { claim } } => late.push(*claim),
                     Effect::Fact { fact: Fact::Reported { claim, .. } } if late.contains(claim) => {

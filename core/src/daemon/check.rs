@@ -66,7 +66,7 @@ impl State {
                 return Err(Broken::Index);
             }
         }
-        if self.by_runtime.len() != self.tasks.len() {
+        if self.by_runtime.len() != self.tasks.len() || !self.first_reports.is_subset(&self.by_runtime) {
             return Err(Broken::Index);
         }
         Ok(())

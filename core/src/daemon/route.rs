@@ -174,7 +174,7 @@ impl State {
     ) -> Option<crate::token::SlotPermit> {
         let serving = self.shutdown.is_serving();
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        if tasks.contains_key(&offer.claim) {
+        if tasks.contains_key(&offer.claim) || late.has_claim(offer.claim) {
             // The adapter numbers claims; it must not use a number twice, and nobody may forget the claim that has it.
             cx.env.ops.stray();
             return permit;

@@ -18,6 +18,7 @@ use crate::config::{Config, Timing};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::event::{ApiReply, Event, WsEvent};
+use crate::ledger::Ledger;
 use crate::time::{Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
@@ -136,13 +137,12 @@ impl Rules {
         }
     }
 
-    /// Rules for the process that comes after one that was killed: it is held to what that one had, and nothing of that may be lost or
+    /// Rules for the process that comes after one that was killed, with these settings: it is held to what that one had, and nothing of that may be lost or
     /// done twice. What is broken so far stays broken.
     #[must_use]
-    pub fn after_crash(&self) -> Self {
-        let mut next = Self::new(&self.cfg);
+    pub fn after_crash(&self, cfg: &Config) -> Self {
+        let mut next = Self::new(cfg);
         next.found = Found { step: self.found.step, list: self.found.list.clone() };
-        next.now = self.now;
         next.started = self.started;
         next.tasks = self.tasks.after_crash();
         next
@@ -271,6 +271,17 @@ impl Rules {
         if !stop.stopping() {
             fleet.finish(found);
             claims.finish(fleet, found);
+        }
+    }
+}
+
+impl Rules {
+    /// What is still written down although the daemon is at rest.
+    pub fn still_kept(&mut self, ledger: &Ledger) {
+        if let Some(record) = ledger.iter().next() {
+            self.found.require(false, "LEDGER-AT-REST", || {
+                format!("nothing is owed, and of claim {} it is kept that {:?}", record.claim().0, record.was)
+            });
         }
     }
 }

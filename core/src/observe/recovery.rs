@@ -178,13 +178,13 @@ impl TaskBook {
             self.records.early.insert(claim, kept);
             return;
         };
-        let forward = match (life.kept, kept) {
-            (_, Kept::Claimed) => false,
-            (Some(Kept::Ended(_)), Kept::Launched(_)) => false,
-            (Some(Kept::Ended(None)), Kept::Ended(Some(_))) => false,
-            _ => true,
-        };
-        found.require(forward, "LEDGER-BEFORE-STEP", || {
+        let back = matches!(
+            (life.kept, kept),
+            (_, Kept::Claimed)
+                | (Some(Kept::Ended(_)), Kept::Launched(_))
+                | (Some(Kept::Ended(None)), Kept::Ended(Some(_)))
+        );
+        found.require(!back, "LEDGER-BEFORE-STEP", || {
             format!("claim {}: {kept:?} is kept after {:?}", claim.0, life.kept)
         });
         life.kept = Some(kept);

@@ -98,6 +98,9 @@ impl Runner {
         if self.violations().is_empty() {
             let rested = self.world.exited || (calm_since.is_some() && steps < MOST_STEPS);
             self.rules.finish(self.daemon.view(), rested);
+            if !self.world.exited {
+                self.rules.still_kept(&self.ledger);
+            }
         }
     }
 

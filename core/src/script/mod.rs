@@ -4,6 +4,7 @@
 //! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink()`].
 
 mod choose;
+mod crash;
 mod heal;
 mod label;
 mod reply;

@@ -55,7 +55,8 @@ pub struct Runner {
     pub script: Vec<Input>,
     /// What is kept for the next process.
     pub ledger: Ledger,
-    cfg: Config,
+    /// Settings of the next process.
+    pub cfg: Config,
     seed: Seed,
     effects: Effects,
 }
@@ -138,7 +139,7 @@ impl Runner {
             return;
         }
         self.world.crash(fate);
-        self.rules = self.rules.after_crash();
+        self.rules = self.rules.after_crash(&self.cfg);
         see(None);
         self.seed.0 = self.seed.0.wrapping_add(1);
         let started = Daemon::new(self.cfg.clone(), self.seed, now, &mut self.effects);

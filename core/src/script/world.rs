@@ -1,11 +1,11 @@
 //! The world around a daemon, as far as it can be told from events and effects: what is asked and not answered yet, which
 //! runtimes and tasks the server has, and which control connection there is.
 
-use super::{Choose, Seeded};
+use super::Choose;
 use crate::config::{ClaimMode, Config};
-use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, LaunchCall, ReportKind, RuntimeChange, WsCmd};
-use crate::event::{ApiReply, ClaimKey, Event, Recovered, RunEvent, TaskStatus, WsEvent};
-use crate::id::{ConnGen, OpId, Provider, RuntimeId, SlotIndex, TaskId};
+use crate::effect::{ApiCall, ClaimScope, Effect, FsCall, LaunchCall, RuntimeChange, WsCmd};
+use crate::event::{ApiReply, ClaimKey, Event, RunEvent, TaskStatus, WsEvent};
+use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId};
 use crate::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -56,7 +56,7 @@ pub struct World {
     pub(super) cancelled: BTreeSet<OpId>,
     pub(super) runs: BTreeMap<OpId, RunModel>,
     /// Runs that an earlier process launched, and nobody follows yet.
-    left: BTreeMap<ClaimKey, RunModel>,
+    pub(super) left: BTreeMap<ClaimKey, RunModel>,
     pub(super) runtimes: BTreeMap<RuntimeId, RuntimeModel>,
     /// What the server has for each task; none if it forgot it.
     pub(super) tasks: BTreeMap<TaskId, TaskStatus>,
@@ -64,10 +64,10 @@ pub struct World {
     pub(super) conn: ConnGen,
     pub(super) link: Link,
     pub(super) exited: bool,
-    last: VecDeque<Event>,
+    pub(super) last: VecDeque<Event>,
     pub(super) next_claim: u64,
     pub(super) next_task: u64,
-    stops: u8,
+    pub(super) stops: u8,
     /// Percentage of answers that are failures.
     pub(super) faults: u32,
 }
@@ -99,6 +99,11 @@ impl World {
     /// The adapter's clocks.
     pub const fn now(&self) -> Now {
         self.now
+    }
+
+    /// Whether the daemon has ended by itself.
+    pub const fn has_exited(&self) -> bool {
+        self.exited
     }
 
     /// Settings for a daemon in this world: few slots, so that they run out; each claim mode; sometimes a provider with a bound.
@@ -167,41 +172,6 @@ impl World {
         }
     }
 
-    /// The messages that the server is known to have once this has happened.
-    pub(super) fn taken(&self, event: &Event) -> Option<(ClaimKey, u32)> {
-        let Event::Api { op, r: Ok(reply) } = event else { return None };
-        match (self.open.get(op)?, reply) {
-            (Call::Api(ApiCall::Messages { claim, upto, .. }), ApiReply::Known { upto: part }) => {
-                Some((*claim, *part.min(upto)))
-            }
-            (Call::Api(ApiCall::Messages { claim, upto, .. }), _) => Some((*claim, *upto)),
-            _ => None,
-        }
-    }
-
-    /// The daemon's process is killed: what it asked for ends with it, though the server may have taken some of it; runs go on.
-    pub(super) fn crash(&mut self, fate: u32) {
-        let open = std::mem::take(&mut self.open);
-        for (op, call) in open {
-            match call {
-                Call::Api(call) if Seeded::new(u64::from(fate) ^ op.0).below(2) == 0 => {
-                    self.answered(&call, &ApiReply::Done);
-                }
-                Call::Run(call) => {
-                    if let Some(run) = self.runs.get(&op) {
-                        self.left.insert(call.claim(), *run);
-                    }
-                }
-                Call::Api(_) | Call::Fs(_) => {}
-            }
-        }
-        self.cancelled.clear();
-        self.runs.clear();
-        self.runtimes.clear();
-        self.last.clear();
-        (self.conn, self.link, self.stops) = (ConnGen(0), Link::Off, 0);
-    }
-
     fn remember(&mut self, event: &Event) {
         self.last.push_back(event.clone());
         if self.last.len() > REMEMBERED {
@@ -209,7 +179,7 @@ impl World {
         }
     }
 
-    fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
+    pub(super) fn answered(&mut self, call: &ApiCall, reply: &ApiReply) {
         match (call, reply) {
             (ApiCall::Claim(_) | ApiCall::ClaimOne(_), ApiReply::Claimed { offers, .. }) => {
                 for offer in offers {
@@ -394,31 +364,6 @@ impl World {
         }
         let nth = choose.below(self.runtimes.len() as u32) as usize;
         self.runtimes.keys().nth(nth).cloned().unwrap_or_else(|| RuntimeId::new("r-unknown"))
-    }
-
-    /// What an earlier process left, told late or twice: a claim that is here, or was, or never was.
-    fn recovered(&mut self, choose: &mut dyn Choose) -> Event {
-        let runtime = self.some_runtime(choose);
-        let mut offer = self.offer(choose, &[runtime]);
-        if choose.one_in(2) && !self.claims.is_empty() {
-            let nth = choose.below(self.claims.len() as u32) as usize;
-            if let Some((claim, task)) = self.claims.iter().nth(nth) {
-                (offer.claim, offer.task) = (*claim, task.clone());
-            }
-        }
-        let acked = choose.below(4);
-        let was = match choose.below(5) {
-            0 => Recovered::Claimed,
-            1 => Recovered::Launched { slot: SlotIndex(choose.below(6) as u16), acked },
-            n => Recovered::Ended {
-                report: [None, Some(ReportKind::Complete), Some(ReportKind::CancelAck)][n as usize - 2],
-                acked,
-                have: choose.below(6),
-                usage: choose.one_in(2),
-                ran: choose.one_in(2),
-            },
-        };
-        Event::Recovered { offer, provider: Provider::new("claude"), was }
     }
 
     /// Something that cannot be: an answer to nothing, or of another kind.

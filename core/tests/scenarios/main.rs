@@ -4,6 +4,7 @@ mod claims;
 mod fleet;
 mod late;
 mod messages;
+mod recovery;
 mod rig;
 mod runs;
 mod start;

@@ -10,7 +10,7 @@ use longshore_core::event::{
 use longshore_core::id::{ConnGen, EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
-use longshore_core::script::{Runner, effect_label};
+use longshore_core::script::{Input, Runner, effect_label};
 use longshore_core::time::{Instant, Now};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -258,6 +258,20 @@ impl Rig {
         while self.is_open(&beat) {
             self.ok(&beat);
         }
+    }
+
+    /// The process is killed, and another one takes over what was kept. What was wanted before is not looked at any more.
+    pub(crate) fn crash(&mut self) {
+        self.open.clear();
+        self.log.clear();
+        self.runner.take(&Input::Crash { now: self.now, fate: 0 });
+        self.note();
+    }
+
+    /// The same with other settings.
+    pub(crate) fn crash_with(&mut self, cfg: Config) {
+        self.runner.cfg = cfg;
+        self.crash();
     }
 
     pub(crate) fn clear(&mut self) {

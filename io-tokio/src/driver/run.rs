@@ -27,9 +27,12 @@ pub(super) async fn perform(
     call: LaunchCall,
     mut steps: mpsc::UnboundedReceiver<KillStep>,
 ) {
-    let Some(entry) = host.book.get(call.claim()) else {
+    // A run of an earlier process cannot be followed yet. It must not be launched a second time: the server gives the task out again.
+    let lost = call.attached().map(|_| FailReason::RuntimeOffline);
+    let entry = host.book.get(call.claim()).filter(|_| lost.is_none());
+    let Some(entry) = entry else {
         let outcome = RunOutcome {
-            end: RunEnd::Failed { reason: FailReason::Unknown },
+            end: RunEnd::Failed { reason: lost.unwrap_or(FailReason::Unknown) },
             have: 0,
             usage: false,
             resume_rejected: false,
