@@ -16,7 +16,7 @@ use std::time::Duration;
 pub const BUDGET: Duration = Duration::from_hours(8);
 /// So long it is watched at rest, in milliseconds: every runtime must be asked for, and beat.
 const REST: u64 = 7 * 60_000;
-/// What the server ends by itself this long after everything worked again, somebody has left behind.
+/// What the server ends by itself this long after everything worked again and the daemon was back, somebody has left behind.
 const SETTLED: u64 = 60_000;
 /// Steps of the core until it rests, at most; a hot loop ends here.
 const MOST_STEPS: u64 = 2_000_000;
@@ -184,7 +184,7 @@ impl World {
         let name = |claim: &Claim| format!("claim {} of task {}", claim.offer.claim.0, row.id);
         let ended = row.ended_at.map_or(0, |at| at.mono.as_millis());
         for claim in claims.iter().filter(|claim| !claim.cut) {
-            let late = self.healed_at.is_some_and(|healed| ended > healed + SETTLED);
+            let late = self.healed_at.is_some_and(|healed| ended > healed.max(self.began) + SETTLED);
             if row.state == State::Failed && late {
                 let why = row.failure_reason.as_deref().unwrap_or_default();
                 return Err((

@@ -64,6 +64,7 @@ impl World {
             return;
         }
         self.lives += 1;
+        self.began = self.now;
         let seed = Seed(self.cfg.seed.wrapping_mul(31).wrapping_add(u64::from(self.lives)));
         // The zero of the clock is the process's start, or the machine's: both are right.
         let started = if self.cfg.seed.is_multiple_of(2) { self.now } else { 0 };
@@ -197,10 +198,8 @@ impl World {
                     self.offered(offer);
                 }
             }
-            (About::Start(claim), _) => {
-                if self.open.values().any(|open| open.about == About::Lease(claim)) {
-                    self.marks.hit(Mark::LeaseWaited);
-                }
+            (About::Start(claim), _) if self.open.values().any(|open| open.about == About::Lease(claim)) => {
+                self.marks.hit(Mark::LeaseWaited);
             }
             (About::Messages(claim, upto), reply) => {
                 let taken = if let ApiReply::Known { upto } = reply { *upto } else { upto };

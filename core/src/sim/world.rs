@@ -84,6 +84,8 @@ pub struct World {
 
     pub(super) life: Option<Box<Life>>,
     pub(super) lives: u32,
+    /// When the last of them began.
+    pub(super) began: u64,
     /// What the next life is held to, if the last one was killed between two steps.
     pub(super) rules_before: Option<Rules>,
     pub(super) steps: u64,
@@ -128,6 +130,7 @@ impl World {
             healed_at: None,
             life: None,
             lives: 0,
+            began: 0,
             rules_before: None,
             steps: 0,
             digest: 0,
