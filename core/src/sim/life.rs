@@ -74,7 +74,7 @@ impl World {
             self.require(false, "SETTINGS", || "the daemon refuses its settings".into());
             return;
         };
-        let before = self.rules_before.take().filter(|_| started == 0);
+        let before = self.rules_before.take();
         let mut rules = before.or_else(|| self.cfg.rules.then(|| Rules::new(&self.cfg.daemon)));
         if let Some(rules) = &mut rules {
             let wakeup = daemon.next_wakeup().map(|(at, _)| at);
@@ -385,7 +385,9 @@ impl World {
         }
         // A process that was killed within a step has not done all that its observers were shown.
         self.rules_before = match &self.life {
-            Some(life) if self.outbox.is_empty() => life.rules.as_ref().map(Rules::after_crash),
+            Some(life) if self.outbox.is_empty() => {
+                life.rules.as_ref().map(|rules| rules.after_crash(&self.cfg.daemon))
+            }
             _ => None,
         };
         self.end_life();
