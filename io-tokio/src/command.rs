@@ -113,7 +113,7 @@ async fn foreground(
         only: None,
     })?;
     let signals = tokio::spawn(stop_on_signals(Interrupts::catch()?, service.events()));
-    let report = service.run().await;
+    let report = Box::pin(service.run()).await;
     signals.abort();
     drop(token);
     Ok(match report?.cause {
