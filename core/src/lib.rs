@@ -47,6 +47,8 @@ mod roots;
 mod runtimes;
 pub mod script;
 mod shutdown;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod task;
 pub mod time;
 mod timer;

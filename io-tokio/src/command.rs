@@ -6,6 +6,7 @@ use crate::driver::Record;
 use crate::local::interrupts::Interrupts;
 use crate::log::{self, Redactor};
 use crate::service::{Service, Start, flight_recorder};
+use crate::simulate::{Simulate, simulate};
 use crate::trace_cmd;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
@@ -14,6 +15,8 @@ use longshore_core::trace::Mode;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::mpsc;
 
 /// Carries out a command that the command line understood.
@@ -39,6 +42,7 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
             runtime.block_on(local::run(&local, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
         }
         Command::TraceReplay(trace) => trace_replay(&cwd.join(trace.file)),
+        Command::TraceSimulate(asked) => trace_simulate(&asked, cwd, debug_wanted(env)),
         Command::Version(_) => Exit::Success,
     }
 }
@@ -50,6 +54,23 @@ fn trace_replay(file: &Path) -> Exit {
         // Nobody reads the answer.
         Err(_) => Exit::Failed,
     }
+}
+
+fn trace_simulate(asked: &Simulate, cwd: &Path, debug: bool) -> Exit {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The second one ends the process at once.
+        let caught = signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        if let Err(error) = caught {
+            return failed(&error, debug);
+        }
+    }
+    // A core that panics is a failure like any other, and is told as one.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+    // Nobody reads the answer.
+    simulate(asked, cwd, &stop, &mut out, &mut err).unwrap_or(Exit::Failed)
 }
 
 /// One line for people.

@@ -19,6 +19,7 @@ pub mod plane;
 pub mod prepare;
 pub mod secret;
 pub mod service;
+pub mod simulate;
 pub mod supervise;
 pub mod tempdir;
 pub mod trace_cmd;

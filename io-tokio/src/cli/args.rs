@@ -1,9 +1,12 @@
 //! The grammar of the command line.
 
 use crate::config::Flags;
+use crate::simulate::Simulate;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use longshore_core::sim::Fault;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 /// What was typed.
@@ -17,6 +20,8 @@ pub enum Command {
     Local(Local),
     /// `trace replay`
     TraceReplay(TraceReplay),
+    /// `trace simulate`
+    TraceSimulate(Simulate),
     /// `version`, `--version`
     Version(VersionOutput),
 }
@@ -105,6 +110,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             Command::Local(Local { prompt, dir, flags: global.into_flags(), debug })
         }
         Some(Top::Trace(Trace::Replay { file })) => Command::TraceReplay(TraceReplay { file, debug }),
+        Some(Top::Trace(Trace::Simulate { seeds, from, steps, only, jobs, out })) => {
+            Command::TraceSimulate(Simulate { seeds, from, steps, only, jobs, out })
+        }
     })
 }
 
@@ -208,6 +216,34 @@ enum Trace {
         /// The trace
         file: PathBuf,
     },
+    /// Let simulated worlds go wrong in every way, and check what the core makes of it
+    Simulate {
+        /// Number of worlds
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        seeds: u64,
+        /// Seed of the first world; with --seeds 1 a failure comes again
+        #[arg(long, value_name = "SEED", default_value_t = 0)]
+        from: u64,
+        /// Steps of the core in each world before everything works again. Default: ten virtual minutes, 20 000 steps at most
+        #[arg(long, value_name = "N")]
+        steps: Option<u64>,
+        /// Only this fault, such as crash or lost-reply; an unknown name lists them
+        #[arg(long, value_name = "FAULT", value_parser = fault)]
+        only: Option<Fault>,
+        /// Threads. Default: one for each core
+        #[arg(long, value_name = "N")]
+        jobs: Option<NonZero<usize>>,
+        /// Directory for the traces of worlds that fail
+        #[arg(long, value_name = "DIR", default_value = "simulate-failures")]
+        out: PathBuf,
+    },
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    Fault::named(name).ok_or_else(|| {
+        let names: Vec<_> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 #[derive(Args)]

@@ -1,5 +1,7 @@
 use super::*;
 use crate::config::Flags;
+use crate::simulate::Simulate;
+use longshore_core::sim::Fault;
 
 fn words(line: &str) -> Vec<OsString> {
     std::iter::once("longshore").chain(line.split_whitespace()).map(OsString::from).collect()
@@ -76,6 +78,11 @@ fn the_other_commands_are_read() {
     assert_eq!(parsed("local fix --dir d"), Command::Local(local));
     let replay = TraceReplay { file: "t".into(), debug: true };
     assert_eq!(parsed("trace replay t --debug"), Command::TraceReplay(replay));
+    let simulate = Simulate { seeds: 1, from: 7, only: Fault::named("crash"), ..Simulate::default() };
+    assert_eq!(parsed("trace simulate --seeds 1 --from 7 --only crash"), Command::TraceSimulate(simulate));
+    assert_eq!(parsed("trace simulate"), Command::TraceSimulate(Simulate::default()));
+    let refused = ran("trace simulate --only rain", &Env::default()).2;
+    assert!(refused.contains("lost-reply") && refused.lines().count() == 1, "{refused}");
     assert_eq!(parsed("version --output json"), Command::Version(VersionOutput::Json));
     for line in ["version", "-v", "--version"] {
         assert_eq!(parsed(line), Command::Version(VersionOutput::Text), "{line}");

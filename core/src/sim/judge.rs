@@ -1,0 +1,251 @@
+//! The end: everything works again, the daemon comes to rest, and then the server's rows are compared with what truly was.
+
+use super::book::Claim;
+use super::fault::{Fault, Faults};
+use super::run::{Failure, FailureKind};
+use super::world::World;
+use crate::effect::{EndReason, ReportKind, StopPhase};
+use crate::event::RunEnd;
+use crate::id::TaskId;
+use crate::plane::{State, Task};
+use crate::reason::FailReason;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// After everything works again, the daemon has this much virtual time to come to rest.
+pub const BUDGET: Duration = Duration::from_hours(8);
+/// So long it is watched at rest, in milliseconds: every runtime must be asked for, and beat.
+const REST: u64 = 7 * 60_000;
+/// What the server ends by itself this long after everything worked again and the daemon was back, somebody has left behind.
+const SETTLED: u64 = 60_000;
+/// Steps of the core until it rests, at most; a hot loop ends here.
+const MOST_STEPS: u64 = 2_000_000;
+
+/// The first thing that is not at rest, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending(String);
+
+impl std::fmt::Display for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl World {
+    /// Lets the world go wrong until its time or its steps are used up.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn safety(&mut self) -> Result<(), Box<Failure>> {
+        let horizon = u64::try_from(self.cfg.horizon.as_millis()).unwrap_or(u64::MAX);
+        while self.now < horizon && self.steps < self.cfg.steps && self.step() {
+            self.fine()?;
+        }
+        Ok(())
+    }
+
+    /// From now on nothing goes wrong, and nothing new is asked for. What is on its way arrives.
+    pub fn heal(&mut self) {
+        self.cfg.faults = Faults::NONE;
+        self.weather = 0;
+        self.healed_at = Some(self.now);
+        self.log(|| "everything works again".into());
+        self.settle_users();
+        self.wake_agents();
+    }
+
+    /// Holds the daemon to coming to rest, and the server's rows to the truth.
+    ///
+    /// # Errors
+    /// The first rule that is broken, what does not come to rest, or what is not told as it was.
+    pub fn liveness(&mut self) -> Result<(), Box<Failure>> {
+        let deadline = self.now + u64::try_from(BUDGET.as_millis()).unwrap_or(u64::MAX);
+        let most = self.steps + MOST_STEPS;
+        let mut rest: Option<(u32, u64)> = None;
+        while self.step() {
+            self.fine()?;
+            if let Some((life, since)) = rest
+                && life == self.lives
+            {
+                if self.now >= since + REST && self.pending().is_none() {
+                    break;
+                }
+            } else if self.pending().is_none() {
+                rest = Some((self.lives, self.now));
+                if let Some(rules) = self.life.as_mut().and_then(|life| life.rules.as_mut()) {
+                    rules.at_rest();
+                }
+            }
+            if self.now > deadline || self.steps > most {
+                let pending = self.pending().map_or_else(|| "it never stays at rest".into(), |it| it.0);
+                return Err(self.failed(FailureKind::Liveness, "liveness", pending));
+            }
+        }
+        if let Some(life) = &mut self.life
+            && let Some(rules) = &mut life.rules
+        {
+            rules.finish(life.daemon.view(), true);
+        }
+        self.fine()?;
+        self.judge();
+        self.fine()?;
+        if let Some(life) = &self.life {
+            self.digest = self.digest.rotate_left(7) ^ life.daemon.digest();
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is broken so far.
+    fn fine(&self) -> Result<(), Box<Failure>> {
+        if let Some(violation) = self.life.as_ref().and_then(|life| life.rules.as_ref()?.violations().first())
+        {
+            return Err(self.failed(FailureKind::Rule, violation.rule, violation.story.clone()));
+        }
+        match &self.wrong {
+            Some((rule, story)) => Err(self.failed(FailureKind::Truth, rule, story.clone())),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn failed(&self, kind: FailureKind, rule: &str, story: String) -> Box<Failure> {
+        let (seed, script) =
+            self.life.as_ref().map(|life| (life.seed, life.script.clone())).unwrap_or_default();
+        Box::new(Failure {
+            seed: self.cfg.seed,
+            kind,
+            rule: rule.into(),
+            story,
+            step: self.steps,
+            life: self.lives,
+            config: self.cfg.daemon.clone(),
+            core_seed: seed,
+            script,
+            log: self.log.iter().cloned().collect(),
+        })
+    }
+
+    /// The first thing that is not at rest; `None` if everything is.
+    pub fn pending(&self) -> Option<Pending> {
+        if let Some((op, open)) = self.open.first_key_value() {
+            return Some(Pending(format!("request {} is open: {:?}", op.0, open.about)));
+        }
+        let Some(life) = &self.life else { return Some(Pending("the daemon is down".into())) };
+        let view = life.daemon.view();
+        if view.stop_phase() != StopPhase::Serving {
+            return Some(Pending(format!("the daemon is stopping: {:?}", view.stop_phase())));
+        }
+        if let Some(task) = view.tasks().next() {
+            return Some(Pending(format!("claim {} is in {:?}", task.claim.0, task.phase)));
+        }
+        if view.has_late_reports() {
+            return Some(Pending("reports wait in the late outbox".into()));
+        }
+        if view.free_slots() != view.total_slots() {
+            return Some(Pending(format!("{} of {} slots are free", view.free_slots(), view.total_slots())));
+        }
+        if let Some(agent) = self.agents.iter().find(|agent| agent.alive) {
+            return Some(Pending(format!("the agent of claim {} works", agent.claim.0)));
+        }
+        if let Some(record) = self.ledger.iter().next() {
+            return Some(Pending(format!("claim {} is still written down", record.claim().0)));
+        }
+        let row = self.plane.tasks().find(|row| !row.state.is_terminal())?;
+        let deliveries = row.deliveries;
+        Some(Pending(format!("task {} is {}, handed out {deliveries} times", row.id, row.state.as_str())))
+    }
+
+    /// Compares the server's rows with what truly was.
+    fn judge(&mut self) {
+        let mut claims: BTreeMap<TaskId, Vec<&Claim>> = BTreeMap::new();
+        for claim in self.claims.values() {
+            claims.entry(claim.offer.task.clone()).or_default().push(claim);
+        }
+        let mut wrong = None;
+        for row in self.plane.tasks() {
+            let theirs = claims.get(&row.id).map_or(&[][..], Vec::as_slice);
+            let verdict = self.end_is_true(row, theirs).and_then(|()| self.transcript_is_true(row, theirs));
+            if let Err(found) = verdict {
+                wrong = Some(found);
+                break;
+            }
+        }
+        self.wrong = self.wrong.take().or(wrong);
+    }
+
+    /// Each task has exactly one accepted end, and it is the true one.
+    fn end_is_true(&self, row: &Task, claims: &[&Claim]) -> Result<(), (&'static str, String)> {
+        let taken: Vec<_> = claims.iter().filter_map(|claim| Some((*claim, claim.taken?))).collect();
+        if taken.len() > 1 {
+            return Err(("ONE-END", format!("the server took {} ends of task {}", taken.len(), row.id)));
+        }
+        if let Some((claim, kind)) = taken.first() {
+            return told_truly(claim, *kind);
+        }
+        let name = |claim: &Claim| format!("claim {} of task {}", claim.offer.claim.0, row.id);
+        let ended = row.ended_at.map_or(0, |at| at.mono.as_millis());
+        for claim in claims.iter().filter(|claim| !claim.cut) {
+            let late = self.healed_at.is_some_and(|healed| ended > healed.max(self.began) + SETTLED);
+            if row.state == State::Failed && late {
+                let why = row.failure_reason.as_deref().unwrap_or_default();
+                return Err((
+                    "STRANDED",
+                    format!("{} was left to the server, which failed it: {why}", name(claim)),
+                ));
+            }
+            if row.state == State::Cancelled && claim.run.is_some() && !claim.heard {
+                return Err((
+                    "ONE-END",
+                    format!("{} ran, was cancelled, and its end was never told", name(claim)),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each message once, in order; all of them, once nothing is owed any more.
+    fn transcript_is_true(&self, row: &Task, claims: &[&Claim]) -> Result<(), (&'static str, String)> {
+        let said = self.plane.transcript(&row.id);
+        // A server that cannot say which messages it has, or cannot know yet, may be sent one twice.
+        if self.had(Fault::OldServer) || claims.iter().any(|claim| claim.late_post) {
+            return Ok(());
+        }
+        if let Some(pair) = said.windows(2).find(|pair| pair[0].seq >= pair[1].seq) {
+            let (first, second) = (pair[0].seq, pair[1].seq);
+            return Err(("TRANSCRIPT", format!("task {}: message {second} comes after {first}", row.id)));
+        }
+        for claim in claims.iter().filter(|claim| claim.forgotten && !claim.cut) {
+            let Some(outcome) = claim.outcome else { continue };
+            let have = usize::try_from(outcome.have).unwrap_or(usize::MAX);
+            if said.len() != have {
+                let (key, count) = (claim.offer.claim.0, said.len());
+                return Err(("TRANSCRIPT", format!("claim {key}: {count} messages of {have} are there")));
+            }
+        }
+        Ok(())
+    }
+
+    const fn had(&self, fault: Fault) -> bool {
+        self.had & fault.bit() != 0
+    }
+}
+
+/// Whether a report says what the run came to.
+fn told_truly(claim: &Claim, kind: ReportKind) -> Result<(), (&'static str, String)> {
+    let end = claim.outcome.map(|outcome| outcome.end);
+    let by_watchdog =
+        matches!(claim.ending, Some(EndReason::Idle | EndReason::TooLong | EndReason::PrepareTimeout));
+    let holds = match (kind, end) {
+        (ReportKind::Complete, end) => end == Some(RunEnd::Completed),
+        (ReportKind::Fail { .. }, Some(RunEnd::Completed)) => by_watchdog,
+        (ReportKind::Fail { reason }, Some(RunEnd::Failed { reason: truth })) => {
+            let ours = [FailReason::RuntimeOffline, FailReason::RuntimeRecovery, FailReason::Unknown];
+            reason == truth || by_watchdog || ours.contains(&reason)
+        }
+        (ReportKind::Fail { .. }, None) | (ReportKind::CancelAck, _) => true,
+    };
+    if holds {
+        return Ok(());
+    }
+    let key = claim.offer.claim.0;
+    Err(("TRUE-END", format!("claim {key} was reported as {kind:?}; its run came to {end:?}")))
+}

@@ -1,0 +1,457 @@
+//! A life of the daemon: started, fed, killed or left to end, started again with what it wrote down.
+
+use super::book::Claim;
+use super::fault::Fault;
+use super::marks::Mark;
+use super::net::LinkState;
+use super::queue::What;
+use super::world::{About, Hosted, World};
+use crate::daemon::Daemon;
+use crate::effect::{ApiCall, Effect, Effects, ExitReport, Fact, RuntimeChange};
+use crate::event::{ApiReply, ClaimKey, Event, GateAsk, GateOwner, Offer, StopKind};
+use crate::id::OpId;
+use crate::observe::{Rules, Step};
+use crate::rng::Seed;
+use crate::script::{Choose, Input};
+use crate::time::{Instant, Now};
+
+/// A daemon at work.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) daemon: Daemon,
+    pub(super) rules: Option<Rules>,
+    pub(super) seed: Seed,
+    pub(super) script: Vec<Input>,
+    effects: Effects,
+    /// True time of its beginning.
+    started: u64,
+    slept_before: u64,
+    /// When the next call is due, in true time.
+    tick_at: Option<u64>,
+    stops: u8,
+    exited: Option<ExitReport>,
+}
+
+impl Life {
+    /// The true time of an instant of its clock.
+    pub(super) const fn at(&self, instant: Instant) -> u64 {
+        self.started.saturating_add(instant.as_millis())
+    }
+}
+
+impl World {
+    /// The daemon's clocks.
+    fn clocks(&mut self) -> Now {
+        let coarse = self.is_about(Fault::CoarseClock);
+        let back = if self.hit(Fault::BackwardClock) { self.below(40) } else { 0 };
+        let wall = self.wall();
+        let Some(life) = &self.life else { return Now::default() };
+        let mut mono = self.now - life.started;
+        if coarse {
+            mono -= mono % self.resolution();
+        }
+        let slept = self.slept - life.slept_before;
+        Now::new(Instant::from_millis(mono.saturating_sub(back)), wall).with_slept(slept)
+    }
+
+    const fn resolution(&self) -> u64 {
+        [16, 100, 1_000][(self.cfg.seed % 3) as usize]
+    }
+
+    /// A process of the daemon begins.
+    pub(super) fn start(&mut self) {
+        if self.life.is_some() {
+            return;
+        }
+        self.lives += 1;
+        self.began = self.now;
+        let seed = Seed(self.cfg.seed.wrapping_mul(31).wrapping_add(u64::from(self.lives)));
+        // The zero of the clock is the process's start, or the machine's: both are right.
+        let started = if self.cfg.seed.is_multiple_of(2) { self.now } else { 0 };
+        let now = Now::new(Instant::from_millis(self.now - started), self.wall());
+        let mut effects = Effects::new();
+        let Ok(daemon) = Daemon::new(self.cfg.daemon.clone(), seed, now, &mut effects) else {
+            self.require(false, "SETTINGS", || "the daemon refuses its settings".into());
+            return;
+        };
+        let before = self.rules_before.take();
+        let mut rules = before.or_else(|| self.cfg.rules.then(|| Rules::new(&self.cfg.daemon)));
+        if let Some(rules) = &mut rules {
+            let wakeup = daemon.next_wakeup().map(|(at, _)| at);
+            rules.observe(&Step {
+                now,
+                event: None,
+                effects: effects.as_slice(),
+                view: daemon.view(),
+                wakeup,
+            });
+        }
+        let first: Vec<Effect> = effects.drain().collect();
+        self.life = Some(Box::new(Life {
+            daemon,
+            rules,
+            seed,
+            script: Vec::new(),
+            effects,
+            started,
+            slept_before: self.slept,
+            tick_at: None,
+            stops: 0,
+            exited: None,
+        }));
+        let known = self.ledger.recover();
+        let (life, count) = (self.lives, known.len());
+        self.log(|| format!("the daemon begins its life {life}, with {count} records"));
+        self.reap(&known);
+        #[cfg(feature = "canary")]
+        let known =
+            if self.cfg.canary == Some(super::config::Canary::LosesLedger) { Vec::new() } else { known };
+        self.outbox.extend(first);
+        self.perform_all();
+        for event in known {
+            self.feed(&event);
+        }
+        self.plan_tick();
+    }
+
+    /// What nobody wrote down is ended at the start of a process; what is written down is followed again.
+    fn reap(&mut self, known: &[Event]) {
+        let kept = |claim: ClaimKey| {
+            known.iter().any(|event| matches!(event, Event::Recovered { offer, .. } if offer.claim == claim))
+        };
+        for nth in 0..self.agents.len() {
+            if self.agents[nth].alive && !kept(self.agents[nth].claim) {
+                self.agents[nth].killed = true;
+                self.agent_ends(nth);
+            }
+        }
+        for (key, claim) in &mut self.claims {
+            claim.cut |= !claim.forgotten && !kept(*key);
+        }
+    }
+
+    /// The core wants to be called, or wanted to be before something else happened.
+    pub(super) fn tick(&mut self, number: u32) {
+        if number != self.lives {
+            return;
+        }
+        let now = self.now;
+        let Some(life) = &mut self.life else { return };
+        if life.tick_at.is_none_or(|at| at > now) {
+            return;
+        }
+        life.tick_at = None;
+        self.feed(&Event::Tick);
+    }
+
+    /// Plans the next call at the instant that the core names.
+    fn plan_tick(&mut self) {
+        let coarse = self.is_about(Fault::CoarseClock);
+        let resolution = if coarse { self.resolution() } else { 1 };
+        let late = if self.hit(Fault::LateTick) { self.below(3_000) } else { 0 };
+        let (now, number) = (self.now, self.lives);
+        let Some(life) = &mut self.life else { return };
+        let Some((wakeup, _)) = life.daemon.next_wakeup() else { return };
+        let seen = wakeup.as_millis().next_multiple_of(resolution);
+        let due = life.at(Instant::from_millis(seen));
+        // A clock that reads too little now is looked at again in the next millisecond.
+        let at = if due <= now && life.tick_at.is_none() && late == 0 {
+            now + u64::from(due < now)
+        } else {
+            due.max(now) + late
+        };
+        if life.tick_at.is_none_or(|planned| planned > at) {
+            life.tick_at = Some(at);
+            self.queue.push(at, What::Tick { life: number });
+        }
+    }
+
+    /// A request is complete.
+    pub(super) fn done(&mut self, life: u32, op: OpId, event: Event) {
+        if life != self.lives || self.life.is_none() {
+            return;
+        }
+        let Some(open) = self.open.remove(&op) else {
+            // What was cancelled ends once, whatever else was on its way.
+            return;
+        };
+        if self.hit(Fault::Duplicate) {
+            let at = self.now + self.below(500);
+            self.queue.push(at, What::Tell { life, event: event.clone() });
+        }
+        match (&event, open.about) {
+            (Event::Api { r: Ok(reply), .. }, about) => self.api_done(about, reply),
+            (Event::Fs { r: Ok(reply), .. }, about) => self.fs_done(about, reply),
+            _ => {}
+        }
+        self.feed(&event);
+    }
+
+    fn api_done(&mut self, about: About, reply: &ApiReply) {
+        match (about, reply) {
+            (About::Claim, ApiReply::Claimed { offers, .. }) => {
+                let slots = usize::from(self.cfg.daemon.slots);
+                if offers.len() == slots && slots > 1 {
+                    self.marks.hit(Mark::AllSlots);
+                }
+                for offer in offers {
+                    self.offered(offer);
+                }
+            }
+            (About::Start(claim), _) if self.open.values().any(|open| open.about == About::Lease(claim)) => {
+                self.marks.hit(Mark::LeaseWaited);
+            }
+            (About::Messages(claim, upto), reply) => {
+                let taken = if let ApiReply::Known { upto } = reply { *upto } else { upto };
+                self.ledger.acked(claim, taken);
+            }
+            _ => {}
+        }
+    }
+
+    fn offered(&mut self, offer: &Offer) {
+        if !self.hosted.contains_key(&offer.runtime) {
+            self.marks.hit(Mark::RemovedRuntime);
+        }
+        self.claims.insert(offer.claim, Claim::new(offer.clone()));
+    }
+
+    /// Gives the daemon one event, and carries out what it wants.
+    pub(super) fn feed(&mut self, event: &Event) {
+        if self.life.is_none() {
+            return;
+        }
+        let now = self.clocks();
+        match event {
+            Event::Ws { conn, ws } => self.link_told(*conn, ws),
+            Event::Stop { .. } => self.stop_told(),
+            _ => {}
+        }
+        if !matches!(event, Event::Tick) {
+            self.log(|| format!("the daemon is told {event:?}"));
+        }
+        let Some(life) = &mut self.life else { return };
+        life.effects.clear();
+        life.daemon.handle(now, event, &mut life.effects);
+        self.steps += 1;
+        if self.cfg.record {
+            life.script.push(Input::Event { now, event: event.clone() });
+        }
+        if let Some(rules) = &mut life.rules {
+            let wakeup = life.daemon.next_wakeup().map(|(at, _)| at);
+            let view = life.daemon.view();
+            rules.observe(&Step { now, event: Some(event), effects: life.effects.as_slice(), view, wakeup });
+        }
+        self.outbox.extend(life.effects.drain());
+        if self.outbox.is_empty() {
+            self.plan_tick();
+            return;
+        }
+        if self.hit(Fault::Crash) {
+            self.crash();
+            return;
+        }
+        if !self.performing {
+            if self.hit(Fault::LateEffects) {
+                self.performing = true;
+                let at = self.now + self.below(400);
+                self.queue.push(at, What::Perform { life: self.lives });
+            } else {
+                self.perform_all();
+            }
+        }
+        self.plan_tick();
+    }
+
+    /// Carries out what waits, in order.
+    pub(super) fn perform_all(&mut self) {
+        while let Some(effect) = self.outbox.pop_front() {
+            self.ledger.apply(std::slice::from_ref(&effect));
+            self.perform(effect);
+        }
+        if self.life.as_ref().is_some_and(|life| life.exited.is_some()) {
+            self.exit();
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Api { op, call, deadline } => {
+                #[cfg(feature = "canary")]
+                if self.swallow(op, &call) {
+                    return;
+                }
+                self.ask(op, call, deadline);
+            }
+            Effect::Fs { op, call } => self.work(op, call),
+            Effect::Run { op, call } => self.run_agent(op, &call),
+            Effect::Kill { op, step } => self.kill(op, step),
+            Effect::Cancel { op } => self.cancel(op),
+            Effect::Ws { conn, cmd } => self.ws(conn, &cmd),
+            Effect::Runtime { runtime, change, .. } => match change {
+                RuntimeChange::Added { provider, .. } => {
+                    self.hosted.insert(runtime, Hosted { provider, claimable: false });
+                }
+                RuntimeChange::Claimable => {
+                    if let Some(hosted) = self.hosted.get_mut(&runtime) {
+                        hosted.claimable = true;
+                    }
+                }
+                RuntimeChange::Removed => {
+                    self.hosted.remove(&runtime);
+                }
+            },
+            Effect::Forget { claim } => {
+                if let Some(claim) = self.claims.get_mut(&claim) {
+                    claim.forgotten = true;
+                }
+            }
+            // The world acts upon no fact: a daemon whose facts are all lost must do the same.
+            Effect::Fact { fact } => self.note(&fact),
+            Effect::Gate { owner, answer } => self.gate_answered(owner, answer),
+            Effect::Exit { report } => {
+                if let Some(life) = &mut self.life {
+                    life.exited = Some(report);
+                }
+            }
+            Effect::Progress { .. } | Effect::Keep { .. } | Effect::DropIdleConnections => {}
+        }
+    }
+
+    #[cfg(feature = "canary")]
+    fn swallow(&mut self, op: OpId, call: &ApiCall) -> bool {
+        use super::config::Canary;
+        let report = matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. });
+        if self.cfg.canary != Some(Canary::LosesReports) || !report || !self.hit(Fault::NotSent) {
+            return false;
+        }
+        let open = super::world::Open { about: About::OtherApi, unsent: true, cancelled: false };
+        self.open.insert(op, open);
+        let event = Event::Api { op, r: Ok(ApiReply::Done) };
+        self.queue.push(self.now + 1, What::Done { life: self.lives, op, event });
+        true
+    }
+
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Ending { claim, why } => {
+                if let Some(claim) = self.claims.get_mut(claim) {
+                    claim.ending = claim.ending.max(Some(*why));
+                }
+            }
+            Fact::Phase { claim, phase: crate::effect::PhaseName::AwaitingRoot } => {
+                let root = self.claims.get(claim).map(|claim| claim.offer.root.clone());
+                if root.is_some_and(|root| self.disk.collecting.contains(&root)) {
+                    self.marks.hit(Mark::CollectorYielded);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn stop_told(&mut self) {
+        let reporting = self.open.values().any(|open| matches!(open.about, About::Report(_)));
+        let Some(life) = &mut self.life else { return };
+        life.stops = life.stops.saturating_add(1);
+        if life.stops == 2 && reporting {
+            self.marks.hit(Mark::HurriedReport);
+        }
+    }
+
+    /// Asks the daemon to stop; it is started again once it has.
+    pub(super) fn ask_to_stop(&mut self) {
+        let within = [None, Some(5_000), Some(120_000)][self.chance.below(3) as usize];
+        let how = match self.chance.below(4) {
+            0 => StopKind::Drain { within_ms: within },
+            1 => StopKind::Restart,
+            _ => StopKind::Now,
+        };
+        self.feed(&Event::Stop { how });
+        if self.chance.one_in(3) {
+            let at = self.now + self.below(20_000);
+            let event = Event::Stop { how };
+            self.queue.push(at, What::Tell { life: self.lives, event });
+        }
+    }
+
+    /// The process is killed, after any number of the effects of this step.
+    pub fn crash(&mut self) {
+        self.log(|| "the daemon is killed".into());
+        let count = self.chance.below(self.outbox.len() as u32 + 1);
+        for _ in 0..count {
+            let Some(effect) = self.outbox.pop_front() else { break };
+            self.ledger.apply(std::slice::from_ref(&effect));
+            self.perform(effect);
+        }
+        // A process that was killed within a step has not done all that its observers were shown.
+        self.rules_before = match &self.life {
+            Some(life) if self.outbox.is_empty() => {
+                life.rules.as_ref().map(|rules| rules.after_crash(&self.cfg.daemon))
+            }
+            _ => None,
+        };
+        self.end_life();
+        let down = [50, 2_000, 20_000, 300_000][self.chance.below(4) as usize];
+        let at = self.now + 10 + self.below(down);
+        self.queue.push(at, What::Restart);
+    }
+
+    /// The process has ended by itself.
+    fn exit(&mut self) {
+        let report = self.life.as_mut().and_then(|life| life.exited.take());
+        self.log(|| format!("the daemon ends: {report:?}"));
+        let kept = report.map(|report| report.kept).unwrap_or_default();
+        for nth in 0..self.agents.len() {
+            if self.agents[nth].alive && !kept.contains(&self.agents[nth].task) {
+                self.agents[nth].killed = true;
+                self.agent_ends(nth);
+            }
+        }
+        self.end_life();
+        let at = self.now + 100 + self.below(20_000);
+        self.queue.push(at, What::Restart);
+    }
+
+    fn end_life(&mut self) {
+        if let Some(life) = self.life.take() {
+            self.digest = self.digest.rotate_left(7) ^ life.daemon.digest();
+            if life.rules.as_ref().is_some_and(|rules| !rules.violations().is_empty()) {
+                // Its story is still to be told.
+                self.life = Some(life);
+                return;
+            }
+        }
+        self.outbox.clear();
+        self.performing = false;
+        self.open.clear();
+        self.hosted.clear();
+        self.disk.collecting.clear();
+        self.link.state = LinkState::Off;
+        for agent in &mut self.agents {
+            agent.op = None;
+        }
+    }
+
+    pub(super) fn gate_answered(&mut self, owner: GateOwner, answer: crate::effect::GateAnswer) {
+        if answer == crate::effect::GateAnswer::Granted {
+            let at = self.now + self.below(30_000);
+            self.queue.push(at, What::Release { life: self.lives, owner });
+        }
+    }
+
+    pub(super) fn ask_for_gate(&mut self) {
+        let owner = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion]
+            [self.chance.below(4) as usize];
+        let ask = [GateAsk::Try, GateAsk::Wait][self.chance.below(2) as usize];
+        self.feed(&Event::Gate { owner, ask });
+        if self.chance.one_in(8) {
+            self.feed(&Event::Gate { owner, ask: GateAsk::Release });
+        }
+    }
+
+    pub(super) fn release_gate(&mut self, life: u32, owner: GateOwner) {
+        if life == self.lives {
+            self.feed(&Event::Gate { owner, ask: GateAsk::Release });
+        }
+    }
+}

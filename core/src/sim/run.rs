@@ -1,0 +1,206 @@
+//! One simulation from its beginning to its end, and what to do about one that fails.
+
+use super::config::SimConfig;
+use super::fault::Fault;
+use super::marks::Marks;
+use super::world::World;
+use crate::config::Config;
+use crate::digest::Digest;
+use crate::rng::Seed;
+use crate::script::{self, Input, Runner};
+use crate::time::Now;
+use crate::trace::{Header, encode};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// What sort of thing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A rule of [`crate::observe`].
+    Rule,
+    /// The server's rows are not what truly was, or the world saw something that must not be.
+    Truth,
+    /// The daemon does not come to rest.
+    Liveness,
+    /// The core panicked.
+    Panic,
+}
+
+/// How a simulation failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The seed of the simulation.
+    pub seed: u64,
+    /// What sort of thing failed.
+    pub kind: FailureKind,
+    /// The rule, or `liveness`.
+    pub rule: String,
+    /// What happened, in one line.
+    pub story: String,
+    /// At which step of the core, over all its lives.
+    pub step: u64,
+    /// In which life of the daemon, from 1.
+    pub life: u32,
+    /// The daemon's settings.
+    pub config: Config,
+    /// The seed of the core in that life.
+    pub core_seed: Seed,
+    /// What happened to the core in that life; empty unless it was recorded.
+    pub script: Vec<Input>,
+    /// What the world did, newest last; empty unless it was recorded.
+    pub log: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seed {}: {} in life {}, step {}: {}",
+            self.seed, self.rule, self.life, self.step, self.story
+        )
+    }
+}
+
+/// What a simulation came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Steps of the core.
+    pub steps: u64,
+    /// Lives of the daemon.
+    pub lives: u32,
+    /// Virtual time.
+    pub elapsed: Duration,
+    /// A hash of everything that can be compared: equal for equal settings.
+    pub digest: u64,
+    /// Rare situations that were met.
+    pub marks: Marks,
+    /// How it failed, if it did.
+    pub failure: Option<Box<Failure>>,
+}
+
+/// Runs one simulation: with faults, then without, then the comparison with the truth.
+pub fn run(cfg: &SimConfig) -> Outcome {
+    let mut world = World::new(cfg.clone());
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        world.safety()?;
+        world.heal();
+        world.liveness()
+    }));
+    let failure = match ended {
+        Ok(result) => result.err(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Some(world.failed(FailureKind::Panic, "panic", text.unwrap_or_default()))
+        }
+    };
+    let mut digest = Digest::default();
+    (world.digest, world.steps, world.now, world.lives).hash(&mut digest);
+    world.plane.hash(&mut digest);
+    Outcome {
+        steps: world.steps,
+        lives: world.lives,
+        elapsed: world.elapsed(),
+        digest: digest.finish(),
+        marks: world.marks,
+        failure,
+    }
+}
+
+/// A failure made small.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Shrunk {
+    /// The failure, with the shortest script that was found.
+    pub failure: Failure,
+    /// The faults without which it does not fail.
+    pub faults: Vec<Fault>,
+    /// Whether the script alone, without the world, shows the failure.
+    pub alone: bool,
+}
+
+/// Makes a failing simulation small: first the world, by leaving out kinds of fault and load, then the script of the daemon's last life,
+/// line by line. `None` if it does not fail.
+pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
+    let mut best = SimConfig { record: true, ..cfg.clone() };
+    let mut failure = *run(&best).failure?;
+    let same = |cfg: &SimConfig, rule: &str| run(cfg).failure.filter(|found| found.rule == rule);
+    for fault in Fault::ALL {
+        let mut less = best.clone();
+        less.faults.set(*fault, 0);
+        if less == best {
+            continue;
+        }
+        if let Some(found) = same(&less, &failure.rule) {
+            (best, failure) = (less, *found);
+        }
+    }
+    let smaller: [fn(&mut SimConfig); 5] = [
+        |cfg| cfg.daemon.slots = 1,
+        |cfg| cfg.load.workspaces = 1,
+        |cfg| cfg.load.providers = 1,
+        |cfg| cfg.load.says = 3,
+        |cfg| cfg.load.open = 3,
+    ];
+    for make in smaller {
+        let mut less = best.clone();
+        make(&mut less);
+        if less != best
+            && let Some(found) = same(&less, &failure.rule)
+        {
+            (best, failure) = (less, *found);
+        }
+    }
+    let (config, seed) = (failure.config.clone(), failure.core_seed);
+    let mut broken = |lines: &[Input]| {
+        // A liveness rule is broken only once the world has been healed.
+        [false, true].into_iter().any(|heal| {
+            script::replay(&config, seed, lines, heal)
+                .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == failure.rule))
+        })
+    };
+    let alone = catch_unwind(AssertUnwindSafe(|| broken(&failure.script))).unwrap_or(true);
+    if alone {
+        failure.script = script::shrink(&config, seed, &failure.script, &mut broken);
+    }
+    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone })
+}
+
+impl Shrunk {
+    /// The failure as a trace, for `trace replay` and a test: the life of the daemon in which it failed.
+    ///
+    /// # Errors
+    /// If serialisation fails, which no record is known to make it do.
+    pub fn trace(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let Failure { seed, rule, story, config, core_seed, script, .. } = &self.failure;
+        let mut out = Vec::new();
+        let Ok(mut runner) = Runner::new(config.clone(), *core_seed) else { return Ok(out) };
+        let start: Now = runner.world.now();
+        encode::header(&mut out, &Header::new("simulator", config.clone(), *core_seed, start))?;
+        encode::start(&mut out, start, runner.effects())?;
+        let faults: Vec<_> = self.faults.iter().map(|fault| fault.as_str()).collect();
+        encode::note(&mut out, 0, &format!("seed {seed}, rule {rule}: {story}"))?;
+        encode::note(&mut out, 0, &format!("faults that it needs: {}", faults.join(", ")))?;
+        let mut n = 0;
+        for input in script {
+            n += 1;
+            // A panic of the core is what is shown: the trace then ends with the event that led to it.
+            let Input::Event { now, event } = input else { continue };
+            let fed = catch_unwind(AssertUnwindSafe(|| {
+                runner.feed(*now, event.clone());
+            }));
+            encode::step(&mut out, n, *now, event, runner.effects())?;
+            if fed.is_err() {
+                return Ok(out);
+            }
+        }
+        encode::digest(&mut out, n, runner.daemon.digest())?;
+        encode::end(&mut out, n, "the simulation failed")?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,105 @@
+//! Whole worlds in virtual time: every rule holds at every step, and in the end the server knows of each task what truly became of it.
+
+use longshore_core::sim::{Fault, Mark, Marks, SimConfig, run, shrink};
+use std::time::Duration;
+
+/// Runs the seeds, and tells the first failure made small. Returns what was met, and the steps.
+fn sweep(seeds: std::ops::Range<u64>, make: impl Fn(u64) -> SimConfig) -> (Marks, u64) {
+    let (mut marks, mut steps) = (Marks::default(), 0);
+    for seed in seeds {
+        let cfg = make(seed);
+        let outcome = run(&cfg);
+        if let Some(failure) = &outcome.failure {
+            let small = shrink(&cfg).expect("the same seed fails again");
+            let trace = String::from_utf8(small.trace().expect("plain data")).expect("JSON is text");
+            let (faults, small) = (&small.faults, &small.failure);
+            panic!("{failure}\nsmaller, with {faults:?}: {small}\n{trace}");
+        }
+        marks.add(&outcome.marks);
+        steps += outcome.steps;
+    }
+    (marks, steps)
+}
+
+#[test]
+fn a_swarm_of_faults_breaks_no_rule_and_loses_nothing() {
+    let (_, steps) = sweep(0..200, SimConfig::swarm);
+    assert!(steps > 100_000, "only {steps} steps: the worlds are too quiet");
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    for seed in 1000..1020 {
+        let (first, again) = (run(&SimConfig::swarm(seed)), run(&SimConfig::swarm(seed)));
+        assert_eq!(
+            (first.digest, first.steps, first.lives),
+            (again.digest, again.steps, again.lives),
+            "seed {seed}"
+        );
+        let seen = run(&SimConfig { rules: false, record: true, ..SimConfig::swarm(seed) });
+        assert_eq!(seen.digest, first.digest, "seed {seed}: who looks on changes nothing");
+        assert_ne!(run(&SimConfig::swarm(seed + 1)).digest, first.digest);
+    }
+}
+
+#[test]
+fn each_fault_alone_breaks_nothing() {
+    for fault in Fault::ALL {
+        let make = |seed| SimConfig {
+            horizon: Duration::from_mins(3),
+            steps: 2_000,
+            ..SimConfig::only(*fault, seed)
+        };
+        let (_, steps) = sweep(2000..2020, make);
+        assert!(steps > 4_000, "{fault}: only {steps} steps");
+    }
+}
+
+#[test]
+fn a_fault_has_one_name() {
+    for fault in Fault::ALL {
+        assert_eq!(Fault::named(fault.as_str()), Some(*fault));
+    }
+    assert_eq!(Fault::named("none"), None);
+}
+
+/// 20 000 worlds: minutes, in release.
+#[test]
+#[ignore = "takes minutes; run it with --release"]
+fn a_long_sweep_meets_every_rare_situation() {
+    let (marks, _) = sweep(10_000..30_000, SimConfig::swarm);
+    let missing: Vec<_> = marks.missing().map(Mark::as_str).collect();
+    assert!(missing.is_empty(), "never met: {missing:?}");
+}
+
+#[cfg(feature = "canary")]
+mod canary {
+    use longshore_core::sim::{Canary, Failure, SimConfig, run};
+
+    /// The first seed of 1 000 in which the bug shows.
+    fn found(bug: Canary) -> Failure {
+        let with = |seed| SimConfig { canary: Some(bug), ..SimConfig::swarm(seed) };
+        let found = (0..1000).find_map(|seed| run(&with(seed)).failure);
+        *found.unwrap_or_else(|| panic!("{bug:?} is never found: the sweep is blind"))
+    }
+
+    #[test]
+    fn posts_that_are_sent_twice_are_found() {
+        assert_eq!(found(Canary::RetriesPosts).rule, "TRANSCRIPT");
+    }
+
+    #[test]
+    fn reports_that_are_lost_are_found() {
+        let failure = found(Canary::LosesReports);
+        assert!(["STRANDED", "liveness", "ONE-END"].contains(&failure.rule.as_str()), "{failure}");
+    }
+
+    #[test]
+    fn a_ledger_that_is_not_read_is_found() {
+        let failure = found(Canary::LosesLedger);
+        assert!(
+            ["ORPHANS", "liveness", "ONE-END", "ONE-AGENT", "STRANDED"].contains(&failure.rule.as_str()),
+            "{failure}"
+        );
+    }
+}

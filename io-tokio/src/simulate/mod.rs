@@ -1,0 +1,198 @@
+//! `longshore trace simulate`: many simulated worlds, each from a seed, on all cores. What fails is made small and saved as a trace.
+
+mod progress;
+mod saved;
+
+use crate::cli::Exit;
+use longshore_core::sim::{Fault, Mark, Marks, Outcome, SimConfig, run};
+use progress::Progress;
+use saved::{Saved, save};
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Failures that are made small: a broken build has as many as there are seeds.
+const MOST_SHRUNK: u64 = 20;
+/// Stack of a thread, as a world's state is deep in debug builds.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Simulate {
+    /// How many worlds.
+    pub seeds: u64,
+    /// The seed of the first; the next ones follow it.
+    pub from: u64,
+    /// Steps of the core with faults, in each; the world's own number without one.
+    pub steps: Option<u64>,
+    /// Only this fault; all of them, in a mix of their own for each seed, without one.
+    pub only: Option<Fault>,
+    /// Threads; as many as there are cores without one.
+    pub jobs: Option<NonZero<usize>>,
+    /// Where failures are saved; made when there is one.
+    pub out: PathBuf,
+}
+
+impl Default for Simulate {
+    fn default() -> Self {
+        Self { seeds: 1_000, from: 0, steps: None, only: None, jobs: None, out: "simulate-failures".into() }
+    }
+}
+
+impl Simulate {
+    fn world(&self, seed: u64) -> SimConfig {
+        let mut cfg = match self.only {
+            Some(fault) => SimConfig::only(fault, seed),
+            None => SimConfig::swarm(seed),
+        };
+        if let Some(steps) = self.steps {
+            cfg.steps = steps;
+            // The steps are what was asked for, so time must not end them.
+            cfg.horizon = cfg.horizon.max(Duration::from_hours(24));
+        }
+        cfg
+    }
+}
+
+/// What all worlds came to.
+#[derive(Debug, Default)]
+struct Tally {
+    seeds: u64,
+    steps: u64,
+    lives: u64,
+    elapsed: Duration,
+    marks: Marks,
+    failures: u64,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        self.seeds += 1;
+        self.steps += outcome.steps;
+        self.lives += u64::from(outcome.lives);
+        self.elapsed += outcome.elapsed;
+        self.marks.add(&outcome.marks);
+        self.failures += u64::from(outcome.failure.is_some());
+    }
+}
+
+/// Runs the worlds until all are done or `stop` is set, and writes what came of them to `out`, and how it gets on to `err`. Relative
+/// paths are below `cwd`. Ends with 0 if nothing failed, 1 if something did, 130 if it was stopped before that.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to.
+pub fn simulate(
+    asked: &Simulate,
+    cwd: &Path,
+    stop: &AtomicBool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let begun = Instant::now();
+    let jobs = asked.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
+    let dir = cwd.join(&asked.out);
+    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (to, from) = mpsc::channel();
+    let mut tally = Tally::default();
+    let mut progress = Progress::new(asked.seeds);
+    let worker = |to: mpsc::Sender<(Outcome, Option<Saved>)>| {
+        while !stop.load(Ordering::Relaxed) {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            if nth >= asked.seeds {
+                return;
+            }
+            let cfg = asked.world(asked.from.wrapping_add(nth));
+            let outcome = run(&cfg);
+            let small = outcome.failure.is_some() && failed.fetch_add(1, Ordering::Relaxed) < MOST_SHRUNK;
+            let saved = small.then(|| save(&cfg, &dir)).flatten();
+            if to.send((outcome, saved)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for nth in 0..jobs {
+            let (to, worker) = (to.clone(), &worker);
+            thread::Builder::new()
+                .name(format!("simulate-{nth}"))
+                .stack_size(STACK)
+                .spawn_scoped(scope, move || worker(to))?;
+        }
+        drop(to);
+        for (outcome, saved) in from {
+            tally.add(&outcome);
+            if let Some(failure) = &outcome.failure {
+                progress.pause(|| writeln!(out, "FAIL {failure}"))?;
+                for line in saved.iter().flat_map(Saved::lines) {
+                    progress.pause(|| writeln!(out, "     {line}"))?;
+                }
+            }
+            progress.show(err, tally.seeds, tally.steps, tally.failures)?;
+        }
+        Ok::<_, io::Error>(())
+    })?;
+    progress.finish();
+    let cut = tally.seeds < asked.seeds;
+    summary(&tally, begun.elapsed(), cut, out)?;
+    Ok(match tally.failures {
+        0 if cut => Exit::Code(130),
+        0 => Exit::Success,
+        _ => Exit::Failed,
+    })
+}
+
+fn summary(tally: &Tally, took: Duration, cut: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Tally { seeds, steps, lives, elapsed, marks, failures } = tally;
+    let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
+    let cut = if cut { ", then stopped" } else { "" };
+    writeln!(out, "seeds     {seeds}{cut}, failures {failures}")?;
+    writeln!(
+        out,
+        "steps     {steps}, {} a second, in {}.{} s",
+        steps * 1000 / ms,
+        ms / 1000,
+        ms % 1000 / 100
+    )?;
+    writeln!(out, "worlds    {lives} lives of the daemon, {} virtual hours", elapsed.as_secs() / 3600)?;
+    let missing: Vec<_> = marks.missing().map(Mark::as_str).collect();
+    if missing.is_empty() {
+        writeln!(out, "rare      every rare situation was met")
+    } else {
+        missing.iter().try_for_each(|mark| writeln!(out, "rare      never met: {mark}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn ran(asked: &Simulate, stop: bool) -> (Exit, String) {
+        let dir = TempDir::new().expect("temp");
+        let mut out = Vec::new();
+        let stop = AtomicBool::new(stop);
+        let exit = simulate(asked, dir.path(), &stop, &mut out, &mut io::sink()).expect("writes to memory");
+        (exit, String::from_utf8(out).expect("text"))
+    }
+
+    #[test]
+    fn a_sweep_that_finds_nothing_ends_with_0_and_says_what_it_did() {
+        let asked =
+            Simulate { seeds: 6, steps: Some(500), only: Some(Fault::LateTick), ..Simulate::default() };
+        let (exit, out) = ran(&asked, false);
+        assert_eq!(exit, Exit::Success, "{out}");
+        assert!(out.starts_with("seeds     6, failures 0\nsteps     "), "{out}");
+        assert!(out.contains("rare      never met: a run outlived the daemon"), "{out}");
+    }
+
+    #[test]
+    fn a_sweep_that_is_stopped_says_so() {
+        let (exit, out) = ran(&Simulate { seeds: 1_000_000, ..Simulate::default() }, true);
+        assert_eq!(exit.code(), 130);
+        assert!(out.starts_with("seeds     0, then stopped, failures 0\n"), "{out}");
+    }
+}
