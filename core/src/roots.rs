@@ -88,6 +88,11 @@ impl EnvRoots {
         self.roots.contains_key(root)
     }
 
+    /// Whether the collector frees the root at this moment.
+    pub(crate) fn is_deleting(&self, root: &EnvRoot) -> bool {
+        self.deleting.contains(root)
+    }
+
     /// Roots that are being deleted.
     pub(crate) fn deleting(&self) -> impl Iterator<Item = &EnvRoot> {
         self.deleting.iter()

@@ -237,17 +237,22 @@ fn l6_after_a_stop_only_reports_and_the_deregistration_are_asked_for() {
 /// L7: with everything answered and no input, the daemon comes to rest.
 #[test]
 fn l7_without_input_the_daemon_comes_to_rest() {
+    let mut rested = 0;
     for seed in 0..SEEDS {
         let mut choose = Seeded::new(seed);
         let mut runner = Runner::new(World::config(&mut choose), Seed(seed)).expect("settings are in bounds");
         runner.play(&mut choose, STEPS);
         runner.heal();
         assert_eq!(runner.violations(), [], "seed {seed}");
+        if runner.daemon.next_wakeup().is_none() {
+            // It has ended: what it left is named in its exit report, which a rule compares.
+            continue;
+        }
+        rested += 1;
         let view = runner.daemon.view();
         assert_eq!(view.tasks().count(), 0, "seed {seed}");
         assert!(!view.has_late_reports(), "seed {seed}");
-        let gone = runner.daemon.next_wakeup().is_none();
-        assert!(gone || view.free_slots() == view.total_slots(), "seed {seed}");
-        assert!(gone || view.open_ops() == 0, "seed {seed}");
+        assert_eq!((view.free_slots(), view.open_ops()), (view.total_slots(), 0), "seed {seed}");
     }
+    assert!(rested > 5, "some daemons were not stopped");
 }

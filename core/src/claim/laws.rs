@@ -68,7 +68,9 @@ impl Machine for Batch {
         if let crate::effect::ClaimScope::Only { provider } = &scope {
             self.slots.give_room(provider, u16::try_from(hold.len()).expect("few"));
         }
-        hold.into_iter().for_each(|permit| self.slots.release(permit));
+        for permit in hold {
+            self.slots.release(permit);
+        }
         match r {
             Ok(_) => self.poller.claimed(cx, &scope, false),
             Err(error) => self.poller.failed(cx, error),

@@ -38,8 +38,8 @@ fn of(claims: &BTreeSet<(RuntimeId, ClaimKey)>, runtime: &RuntimeId) -> impl Ite
 }
 
 impl State {
-    /// Takes over a claim of an earlier process, unless it or its task is here already. While the daemon stops, it is left to the next
-    /// process.
+    /// Takes over a claim of an earlier process, unless it or its task is here already. While the daemon stops, and while the collector
+    /// frees a directory of it, which it cannot do before any runtime is registered, it is left to the next process.
     pub(super) fn recovered(
         &mut self,
         offer: &Offer,
@@ -48,9 +48,13 @@ impl State {
         out: &mut Effects,
     ) {
         let serving = self.shutdown.is_serving();
-        split!(self, out => cx, claims, tasks, by_id, by_runtime, roots, late, first_reports);
+        split!(self, out => cx, claims, tasks, by_id, by_runtime, roots, late, first_reports, gc);
         let claim = offer.claim;
-        if !serving || tasks.contains_key(&claim) || late.has_claim(claim) {
+        let freed = [Some(&offer.root), offer.prior.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|root| roots.is_deleting(root));
+        if !serving || freed || tasks.contains_key(&claim) || late.has_claim(claim) {
             cx.env.ops.stray();
             return;
         }
@@ -66,6 +70,7 @@ impl State {
             Recovered::Claimed => Task::fail_back_again(&mut cx, offer),
             Recovered::Launched { slot, acked } => {
                 first_report = false;
+                gc.make_way(&mut cx);
                 let permit = claims.occupy_again(provider, slot);
                 Task::attach(&mut cx, offer, provider.clone(), permit, (slot, acked), roots)
             }

@@ -24,7 +24,7 @@ pub(super) struct BootBook {
 
 impl BootBook {
     /// INV-04: nothing that becomes of a renewal ends the daemon.
-    pub(super) fn exits(&self, seen: &Seen<'_>, found: &mut Found) {
+    pub(super) fn exits(seen: &Seen<'_>, found: &mut Found) {
         let renewal = matches!(seen.ended(), Some((_, ApiCall::Renew)));
         found.require(!renewal || seen.at.stopping, "INV-04", || "a renewal ends the daemon".into());
     }

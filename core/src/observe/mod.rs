@@ -226,6 +226,9 @@ impl Rules {
             });
             return;
         }
+        if step.event.is_none() {
+            self.now = step.now;
+        }
         self.now.advance(step.now);
         let (now, awake) = (self.now.mono, self.now.awake());
         let was_due = self.wakeup.is_some_and(|at| at <= now);
@@ -267,7 +270,7 @@ impl Rules {
             stop.closed(closed);
         }
         match step.event {
-            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event),
+            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event, gc),
             Some(Event::Run { op, run }) if closed.is_none() => {
                 tasks.progress(*op, run);
                 silence.event(&at, *op, run);

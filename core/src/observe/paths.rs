@@ -105,7 +105,7 @@ impl PathBook {
     ) {
         match fact {
             Fact::Parked { claim, holder } => {
-                let exempt = at.stopping || !tasks.is_in_place(*claim);
+                let exempt = !tasks.is_in_place(*claim);
                 found.require(!exempt, "INV-91", || {
                     format!("claim {} waits for a directory that it does not need alone", claim.0)
                 });

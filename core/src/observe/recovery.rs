@@ -1,6 +1,7 @@
 //! What survives the process: that it is written down before what depends on it, and that the next process takes it over once, as it was
 //! written down.
 
+use super::gc::GcBook;
 use super::life::{Life, Stage};
 use super::tasks::TaskBook;
 use super::{At, Found};
@@ -59,7 +60,7 @@ struct Coming {
     offer: Offer,
     provider: Provider,
     was: Recovered,
-    /// Whether the claim or its task is here already, so that nothing may come of it.
+    /// Whether the claim or its task is here already, or its directory is being freed, so that nothing may come of it.
     here: bool,
     taken: bool,
     /// Whether the claim was reported by the process before, and the record does not say so.
@@ -98,7 +99,7 @@ impl Records {
 
 impl TaskBook {
     /// What the daemon is told of an earlier process.
-    pub(super) fn told(&mut self, at: &At<'_>, event: &Event) {
+    pub(super) fn told(&mut self, at: &At<'_>, event: &Event, gc: &GcBook) {
         let Event::Recovered { offer, provider, was } = event else { return };
         let silent = matches!(was, Recovered::Ended { report: None, .. });
         let here = self.lives.contains_key(&offer.claim) || (!silent && self.has(&offer.task));
@@ -109,7 +110,12 @@ impl TaskBook {
             offer: offer.clone(),
             provider: provider.clone(),
             was: *was,
-            here: here || at.stopping,
+            here: here
+                || at.stopping
+                || [Some(&offer.root), offer.prior.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .any(|root| gc.is_freeing(root)),
             taken: false,
             again,
         });

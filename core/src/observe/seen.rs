@@ -65,7 +65,7 @@ pub(super) struct Books {
 impl Books {
     pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
         if seen.wants(|effect| matches!(effect, Effect::Exit { .. })) {
-            self.boot.exits(seen, found);
+            boot::BootBook::exits(seen, found);
             return;
         }
         self.boot.step(seen, found);

@@ -80,7 +80,7 @@ impl TaskBook {
 
     /// Whether a task that has a slot may work in this directory.
     pub(super) fn works_in(&self, root: &EnvRoot) -> Option<ClaimKey> {
-        let holds = |life: &&Life| life.slot.is_some() && !life.released && life.roots.contains(root);
+        let holds = |life: &&Life| life.marked && life.dir && !life.released && life.roots.contains(root);
         self.lives.values().find(holds).map(|life| life.offer.claim)
     }
 
