@@ -60,6 +60,13 @@ impl StopBook {
         matches!(self.mode(now), Mode::Serving | Mode::Draining | Mode::Leaving) && !self.deregistered
     }
 
+    /// Whether they may go on: in a drain until the runtimes are taken off line, also when its time is over and no run is left that could
+    /// be ended, but something else is waited for.
+    fn may_beat(&self, mode: Mode) -> bool {
+        let drain = matches!(self.how, StopKind::Drain { .. }) && self.forced.is_none();
+        (mode != Mode::Ending || drain) && !self.deregistered
+    }
+
     /// When a drain is over at the latest.
     fn until(&self) -> Option<Instant> {
         match (self.how, self.since) {
@@ -135,8 +142,7 @@ impl StopBook {
                 self.deregister(runtimes, at, (fleet, tasks), found);
             }
             Effect::Api { call: ApiCall::Beat { .. }, .. } if at.stopping => {
-                let beats = mode != Mode::Ending && !self.deregistered;
-                found.require(beats, "INV-141", || format!("{effect:?} although the daemon stops"));
+                found.require(self.may_beat(mode), "INV-141", || format!("{effect:?} although the daemon stops"));
             }
             Effect::Api { call, .. } if at.stopping => {
                 let new = matches!(
@@ -149,8 +155,7 @@ impl StopBook {
                 found.require(!new, "INV-141", || format!("{call:?} although the daemon stops"));
             }
             Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Beat { .. }, .. } if at.stopping => {
-                let beats = mode != Mode::Ending && !self.deregistered;
-                found.require(beats, "I18", || format!("{effect:?} although the daemon stops"));
+                found.require(self.may_beat(mode), "I18", || format!("{effect:?} although the daemon stops"));
             }
             Effect::Fs { call: FsCall::Resolve { .. } | FsCall::Prepare { .. }, .. } | Effect::Run { .. }
                 if at.stopping =>
