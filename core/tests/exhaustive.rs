@@ -79,11 +79,11 @@ fn preparing() -> Runner {
     runner
 }
 
-/// A task that runs and has said something.
+/// A task that runs and has said all that it says in this world.
 fn running() -> Runner {
     let mut runner = idle();
     let op = until(&mut runner, "run 1");
-    for run in [RunEvent::Launched, RunEvent::Progress { have: 1, session: true, tools: 0 }] {
+    for run in [RunEvent::Launched, RunEvent::Progress { have: 2, session: false, tools: 0 }] {
         runner.feed(runner.world.now(), Event::Run { op, run });
     }
     runner
@@ -119,7 +119,7 @@ fn explore(name: &str, start: &Runner, (depth, faults): (usize, u8), least: usiz
 
 #[test]
 fn every_history_of_two_idle_runtimes_is_sound() {
-    explore("idle", &idle(), (8, 2), 20_000);
+    explore("idle", &idle(), (8, 1), 5_000);
 }
 
 #[test]
@@ -134,14 +134,15 @@ fn every_history_of_a_task_that_runs_is_sound() {
 
 #[test]
 fn every_history_of_a_stop_within_a_report_is_sound() {
-    explore("stopping", &stopping(), (14, 4), 500);
+    explore("stopping", &stopping(), (8, 1), 5_000);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn every_history_with_two_faults_is_sound() {
-    explore("preparing", &preparing(), (8, 2), 100_000);
-    explore("running", &running(), (8, 2), 300_000);
+    explore("idle", &idle(), (8, 2), 100_000);
+    explore("stopping", &stopping(), (8, 2), 100_000);
+    explore("preparing", &preparing(), (7, 2), 100_000);
 }
 
 /// Forks at random steps of 200 histories: the same effects and the same digest from there on, with the same rules and in the same world.
