@@ -35,11 +35,6 @@ impl Reading {
         let with_sleep = nanos(SUSPEND_AWARE);
         Self { with_sleep, awake: nanos(ClockId::Monotonic) }
     }
-
-    /// How far the clock that counts sleep is ahead.
-    const fn ahead(self) -> u64 {
-        self.with_sleep.saturating_sub(self.awake)
-    }
 }
 
 impl Clock {
@@ -60,8 +55,11 @@ impl Clock {
             let ms = ns / NANOS_PER_MS;
             ms.max(last.fetch_max(ms, Ordering::Relaxed))
         };
-        let mono = later(reading.with_sleep.saturating_sub(self.origin.with_sleep), &self.last_ms);
-        let slept = later(reading.ahead().saturating_sub(self.origin.ahead()), &self.last_slept_ms);
+        let all = reading.with_sleep.saturating_sub(self.origin.with_sleep);
+        // From two differences: a clock that is a few nanoseconds behind the other at the start is no millisecond of sleep.
+        let awake = reading.awake.saturating_sub(self.origin.awake);
+        let mono = later(all, &self.last_ms);
+        let slept = later(all.saturating_sub(awake), &self.last_slept_ms);
         (Instant::from_millis(mono), slept)
     }
 }

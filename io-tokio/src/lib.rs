@@ -13,6 +13,7 @@ pub mod driver;
 pub mod health;
 pub mod http;
 pub mod identity;
+mod ignored;
 pub mod local;
 pub mod log;
 pub mod plane;

@@ -142,7 +142,9 @@ impl StopBook {
                 self.deregister(runtimes, at, (fleet, tasks), found);
             }
             Effect::Api { call: ApiCall::Beat { .. }, .. } if at.stopping => {
-                found.require(self.may_beat(mode), "INV-141", || format!("{effect:?} although the daemon stops"));
+                found.require(self.may_beat(mode), "INV-141", || {
+                    format!("{effect:?} although the daemon stops")
+                });
             }
             Effect::Api { call, .. } if at.stopping => {
                 let new = matches!(

@@ -12,6 +12,7 @@ mod spool;
 use super::frame::{self, Kind};
 use super::protocol::{self, Answer, HelperExit, LaunchOrder, Order};
 use super::tree::{self, Children, Ending};
+use crate::ignored::is_ignored;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
@@ -85,7 +86,8 @@ impl Signals {
         let (woken, wake) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT] {
+        let wanted = |signal: &i32| *signal == SIGTERM || !is_ignored(*signal);
+        for signal in [SIGTERM, SIGINT].into_iter().filter(wanted) {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
             signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
         }
