@@ -95,7 +95,7 @@ fn quoted_ids(text: &str) -> BTreeSet<String> {
         let (head, tail) = word.split_once('-').unwrap_or((word, ""));
         let numbered =
             word.strip_prefix("INV-").or(word.strip_prefix('I')).is_some_and(|n| n.parse::<u16>().is_ok());
-        numbered || (head.len() > 3 && capital(head) && (tail.is_empty() || tail.split('-').all(capital)))
+        numbered || (head.len() > 1 && capital(head) && (tail.is_empty() || tail.split('-').all(capital)))
     };
     text.split('"').filter(is_id).map(str::to_owned).collect()
 }

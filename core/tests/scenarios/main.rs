@@ -1,6 +1,5 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
-mod claim_rules;
 mod claims;
 mod claims_over;
 mod fleet;
