@@ -1,9 +1,16 @@
 //! The collector.
 
-use super::harness::{FORGED, Tamper, has, hide, instead, notice};
-use longshore_core::effect::{Effect, FsCall};
-use longshore_core::event::{ApiReply, Event, FsReply};
-use longshore_core::id::EnvRoot;
+use super::harness::{FORGED, Tamper, find, has, hide, instead, notice};
+use longshore_core::effect::{Effect, EndReason, Fact, FsCall};
+use longshore_core::event::{ApiReply, ClaimKey, Event, FsReply};
+
+/// A task that begins to wait until its directory is freed.
+fn waits(effects: &[Effect]) -> Option<ClaimKey> {
+    match find(effects, "is awaitingroot") {
+        Some(Effect::Fact { fact: Fact::Phase { claim, .. } }) if !has(effects, "prepare") => Some(claim),
+        _ => None,
+    }
+}
 
 const TAMPERS: &[(&str, Tamper)] = &[
     ("GC-OFF", |_, _, fx| {
@@ -20,17 +27,16 @@ const TAMPERS: &[(&str, Tamper)] = &[
         }
         freed
     }),
-    ("I11", |_, event, fx| {
-        // A task that waits for one directory is shown with others, which the collector may turn to next.
-        let waits = has(fx, "is awaitingroot") && !has(fx, "prepare");
-        match event {
-            Event::Api { r: Ok(ApiReply::Claimed { offers, .. }), .. } if waits && offers.len() == 1 => {
-                offers[0].root = EnvRoot::new("ws/p-1");
-                offers[0].prior = Some(EnvRoot::new("ws/p-2"));
-                true
-            }
-            _ => false,
+    ("I11", |past, event, fx| match event {
+        // A task that waits for one directory is shown with another, which the collector turns to next.
+        Event::Api { r: Ok(ApiReply::Claimed { offers, .. }), .. }
+            if waits(fx).is_some() && offers.len() == 1 =>
+        {
+            let Some(next) = past.to_free.iter().find(|root| **root != offers[0].root) else { return false };
+            offers[0].root = next.clone();
+            true
         }
+        _ => false,
     }),
     ("I23", |_, event, _| match event {
         Event::Fs { r: Ok(FsReply::Scanned { found }), .. } if !found.is_empty() => {
@@ -43,9 +49,10 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-129", |_, event, fx| instead(event, fx, "is collected", Event::Tick)),
     ("INV-130", |_, event, fx| instead(event, fx, "is collected", Event::Tick)),
     ("INV-132", |_, _, fx| {
-        // A task that is given up before anything was prepared for it.
-        let given_up = has(fx, "is ending") && !has(fx, "unwind");
-        given_up && (hide(fx, "fail ") | hide(fx, "cancel-ack"))
+        let waiting =
+            waits(fx).map(|claim| Effect::Fact { fact: Fact::Ending { claim, why: EndReason::Server } });
+        fx.extend(waiting.clone());
+        waiting.is_some()
     }),
     ("INV-143", |_, _, fx| hide(fx, "is ready")),
     ("INV-144", |_, event, fx| instead(event, fx, "scan", Event::stop())),

@@ -1,10 +1,10 @@
 //! Shows the rules histories with one change each, and looks whether they notice.
 
 use longshore_core::config::{ClaimMode, Config};
-use longshore_core::effect::{ApiCall, ClaimCall, Effect, Fact};
+use longshore_core::effect::{ApiCall, ClaimCall, Effect, Fact, FsCall};
 use longshore_core::error::ApiError;
-use longshore_core::event::{ApiReply, ClaimKey, Event, GateAsk, GateOwner, RunEvent, RunOutcome, WsEvent};
-use longshore_core::id::{ConnGen, OpId, RuntimeId};
+use longshore_core::event::{ApiReply, ClaimKey, Collect, Event, FsReply, RunEvent, RunOutcome, WsEvent};
+use longshore_core::id::{ConnGen, EnvRoot, OpId, RuntimeId};
 use longshore_core::observe::{Rules, Step};
 use longshore_core::rng::Seed;
 use longshore_core::script::{Runner, Seeded, World, effect_label};
@@ -33,8 +33,8 @@ pub(crate) struct Past {
     /// Claims for one that a hint came during.
     pub(crate) hinted: BTreeSet<OpId>,
     pub(crate) admitted: BTreeMap<RuntimeId, ClaimKey>,
-    /// Whether somebody waits for the gate or has it.
-    pub(crate) gate: Option<GateOwner>,
+    /// What the collector's last look found to be freed and it has not turned to yet.
+    pub(crate) to_free: Vec<EnvRoot>,
 }
 
 impl Past {
@@ -45,7 +45,11 @@ impl Past {
                 self.hinted.extend(self.ones.iter().filter(|(_, of)| *of == runtime).map(|(op, _)| *op));
             }
             Some(Event::Api { op, .. }) => drop(self.ones.remove(op)),
-            Some(Event::Gate { owner, ask: GateAsk::Wait }) => self.gate = Some(*owner),
+            Some(Event::Fs { r: Ok(FsReply::Scanned { found }), .. }) => {
+                let decided =
+                    found.iter().filter(|found| found.what.is_some_and(|what| what != Collect::Keep));
+                self.to_free = decided.map(|found| found.root.clone()).collect();
+            }
             _ => {}
         }
         for effect in effects {
@@ -59,6 +63,9 @@ impl Past {
                 Effect::Api { call: ApiCall::Claim(call), .. } => {
                     self.held_off = false;
                     self.many = Some(call.clone());
+                }
+                Effect::Fs { call: FsCall::Collect(call), .. } => {
+                    self.to_free.retain(|root| root != call.root())
                 }
                 Effect::Fact { fact: Fact::HeldOff } => self.held_off = true,
                 Effect::Fact { fact: Fact::PerRuntimeClaims } => self.per_runtime = true,

@@ -49,7 +49,13 @@ fn inv_123_a_gap_between_grants_is_noticed() {
                 let late = Now::new(now.mono.after(Duration::from_secs(31)), now.wall);
                 let view = runner.daemon.view();
                 assert!(rules.violations().is_empty(), "{:?}", rules.violations());
-                rules.observe(&Step { now: late, event: Some(&Event::Tick), effects: &[], view, wakeup: None });
+                rules.observe(&Step {
+                    now: late,
+                    event: Some(&Event::Tick),
+                    effects: &[],
+                    view,
+                    wakeup: None,
+                });
                 return broken(&rules).contains(&"INV-123");
             }
         }

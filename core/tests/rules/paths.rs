@@ -55,7 +55,10 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("LDR-2", |_, _, fx| hide(fx, "wait-directory")),
     ("PARK-BOUND", |_, _, fx| twice(fx, "claim ") || twice(fx, "one ")),
     ("PATH-FIFO", |_, _, fx| another(fx, "is awaitingslot")),
-    ("PATH-GRANT", |_, _, fx| hide(fx, "is awaitingslot")),
+    ("PATH-GRANT", |_, _, fx| {
+        // Who gets it mostly goes on at once.
+        hide(fx, "is awaitingslot") && (hide(fx, "is unparked") | hide(fx, "is awaitingroot"))
+    }),
     ("PATH-LEFT", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaitingroot")),
     ("UNPARK-FIRST", |_, _, fx| has(fx, "claim") && hide(fx, "is unparked")),
     ("UNPARK-ORDER", |_, _, fx| another(fx, "is unparked")),
