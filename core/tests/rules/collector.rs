@@ -2,7 +2,7 @@
 
 use super::harness::{FORGED, Tamper, find, has, hide, instead, notice};
 use longshore_core::effect::{Effect, EndReason, Fact, FsCall};
-use longshore_core::event::{ApiReply, ClaimKey, Event, FsReply};
+use longshore_core::event::{ClaimKey, Event, FsReply};
 
 /// A task that begins to wait until its directory is freed.
 fn waits(effects: &[Effect]) -> Option<ClaimKey> {
@@ -27,16 +27,15 @@ const TAMPERS: &[(&str, Tamper)] = &[
         }
         freed
     }),
-    ("I11", |past, event, fx| match event {
-        // A task that waits for one directory is shown with another, which the collector turns to next.
-        Event::Api { r: Ok(ApiReply::Claimed { offers, .. }), .. }
-            if waits(fx).is_some() && offers.len() == 1 =>
-        {
-            let Some(next) = past.to_free.iter().find(|root| **root != offers[0].root) else { return false };
-            offers[0].root = next.clone();
-            true
-        }
-        _ => false,
+    ("I11", |past, _, fx| {
+        let call = fx.iter_mut().find_map(|e| match e {
+            Effect::Fs { call: FsCall::Collect(call), .. } => Some(call),
+            _ => None,
+        });
+        let (Some(call), Some(root)) = (call, past.prepared.last()) else { return false };
+        let other = format!(r#"{{"root":"{root}","what":"all"}}"#);
+        *call = serde_json::from_str(&other).expect("a directory to be freed");
+        true
     }),
     ("I23", |_, event, _| match event {
         Event::Fs { r: Ok(FsReply::Scanned { found }), .. } if !found.is_empty() => {

@@ -1,9 +1,9 @@
 //! Shows the rules histories with one change each, and looks whether they notice.
 
 use longshore_core::config::{ClaimMode, Config};
-use longshore_core::effect::{ApiCall, ClaimCall, Effect, Fact, FsCall};
+use longshore_core::effect::{ApiCall, ClaimCall, Effect, Fact};
 use longshore_core::error::ApiError;
-use longshore_core::event::{ApiReply, ClaimKey, Collect, Event, FsReply, RunEvent, RunOutcome, WsEvent};
+use longshore_core::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, RunOutcome, WsEvent};
 use longshore_core::id::{ConnGen, EnvRoot, OpId, RuntimeId};
 use longshore_core::observe::{Rules, Step};
 use longshore_core::rng::Seed;
@@ -33,8 +33,8 @@ pub(crate) struct Past {
     /// Claims for one that a hint came during.
     pub(crate) hinted: BTreeSet<OpId>,
     pub(crate) admitted: BTreeMap<RuntimeId, ClaimKey>,
-    /// What the collector's last look found to be freed and it has not turned to yet.
-    pub(crate) to_free: Vec<EnvRoot>,
+    /// Directories that tasks work in, or did.
+    pub(crate) prepared: Vec<EnvRoot>,
 }
 
 impl Past {
@@ -44,11 +44,12 @@ impl Past {
             Some(Event::Ws { ws: WsEvent::TaskAvailable { runtime: Some(runtime), .. }, .. }) => {
                 self.hinted.extend(self.ones.iter().filter(|(_, of)| *of == runtime).map(|(op, _)| *op));
             }
-            Some(Event::Api { op, .. }) => drop(self.ones.remove(op)),
-            Some(Event::Fs { r: Ok(FsReply::Scanned { found }), .. }) => {
-                let decided =
-                    found.iter().filter(|found| found.what.is_some_and(|what| what != Collect::Keep));
-                self.to_free = decided.map(|found| found.root.clone()).collect();
+            Some(Event::Api { op, r }) => {
+                self.ones.remove(op);
+                if let Ok(ApiReply::Claimed { offers, .. }) = r {
+                    let prepared = |offer: &&Offer| has(effects, &format!("prepare {}", offer.claim.0));
+                    self.prepared.extend(offers.iter().filter(prepared).map(|offer| offer.root.clone()));
+                }
             }
             _ => {}
         }
@@ -63,9 +64,6 @@ impl Past {
                 Effect::Api { call: ApiCall::Claim(call), .. } => {
                     self.held_off = false;
                     self.many = Some(call.clone());
-                }
-                Effect::Fs { call: FsCall::Collect(call), .. } => {
-                    self.to_free.retain(|root| root != call.root())
                 }
                 Effect::Fact { fact: Fact::HeldOff } => self.held_off = true,
                 Effect::Fact { fact: Fact::PerRuntimeClaims } => self.per_runtime = true,
