@@ -230,7 +230,7 @@ pub const INCIDENTS: &[Incident] = &[
         report: "MUL-3332",
         what: "a new profile failed the tasks that ran",
         checks: &[
-            By("ORPHANS-BUSY"),
+            By("INV-10"),
             By("ORPHANS-FIRST"),
             Test("core/tests/scenarios/fleet.rs", "leftovers_of_a_runtime_with_a_task_are_not_failed"),
         ],
