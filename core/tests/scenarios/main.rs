@@ -5,6 +5,7 @@ mod claims_over;
 mod fleet;
 mod gate;
 mod gc;
+mod incidents;
 mod late;
 mod messages;
 mod paths;
