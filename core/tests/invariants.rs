@@ -165,7 +165,7 @@ Everything that must hold, and what holds the code to it. Made from `core/src/ob
 `LONGSHORE_BLESS=1 cargo test -p longshore-core --test invariants`; a test fails where this file, the catalogue and the code differ.
 
 A **rule** is checked at every step of every generated history, of every scenario, of the simulator and of every recorded trace
-(`longshore trace check`), and there is a history with one change that it notices (`core/tests/rules*.rs`). `rule X` is one that says at
+(`longshore trace check`), and there is a history with one change that it notices (`core/tests/rules/`). `rule X` is one that says at
 least as much under another id. Ids are stable.
 ";
 

@@ -64,6 +64,10 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-124"),
             By("INV-114"),
             Test("core/tests/scenarios/runs.rs", "seed_env_root_active_across_complete"),
+            Test(
+                "core/tests/scenarios/gc.rs",
+                "incident_r07_a_directory_is_not_freed_between_the_end_of_its_run_and_its_report",
+            ),
         ],
     },
     Incident {
@@ -77,6 +81,7 @@ pub const INCIDENTS: &[Incident] = &[
                 "tests/tests/supervise/prepare.rs",
                 "inv_iso_7_after_a_deadline_nothing_of_the_preparation_is_left_and_a_retry_works",
             ),
+            Test("core/tests/scenarios/start.rs", "prepare_deadline_while_preparing"),
         ],
     },
     Incident {
@@ -101,6 +106,10 @@ pub const INCIDENTS: &[Incident] = &[
             Test(
                 "tests/tests/black_box/hostile.rs",
                 "a_task_that_is_offered_again_while_it_runs_is_not_run_twice",
+            ),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r10_a_task_that_is_offered_again_leaves_its_run_and_its_directory_alone",
             ),
         ],
     },
@@ -136,6 +145,11 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-42"),
             By("I14"),
             Test("io-tokio/src/ws/links.rs", "inv_46_a_recalled_frame_is_never_written"),
+            By("CLAIM-FALLBACK"),
+            Test(
+                "core/tests/scenarios/claims_over.rs",
+                "incident_r13_a_claim_that_was_not_sent_or_was_refused_goes_over_http_at_once",
+            ),
         ],
     },
     Incident {
@@ -155,19 +169,36 @@ pub const INCIDENTS: &[Incident] = &[
             By("I4"),
             By("I17"),
             Type("the core has no channels: an answer that comes too late is counted"),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r15_an_answer_after_its_request_was_given_up_is_counted_and_no_more",
+            ),
         ],
     },
     Incident {
         id: "R-16",
         report: "#5404",
         what: "a flaky connection made every claim one of unknown fate, and the queue starved",
-        checks: &[By("INV-43")],
+        checks: &[
+            By("INV-43"),
+            Test(
+                "core/tests/scenarios/claims_over.rs",
+                "i14_inv_42_inv_43_incident_r16_after_a_claim_of_unknown_fate_one_goes_over_http_when_it_has_had_its_time",
+            ),
+        ],
     },
     Incident {
         id: "R-17",
         report: "MUL-4775",
         what: "what one connection could do was believed of the next",
-        checks: &[By("INV-44"), By("I17")],
+        checks: &[
+            By("INV-44"),
+            By("I17"),
+            Test(
+                "core/tests/scenarios/claims_over.rs",
+                "inv_44_incident_r17_a_connection_takes_claims_once_it_said_so_itself",
+            ),
+        ],
     },
     Incident {
         id: "R-18",
@@ -192,13 +223,18 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-60"),
             By("INV-95"),
             Test("core/tests/scenarios/fleet.rs", "inv_60_a_new_connection_asks_for_everything"),
+            Test("core/tests/scenarios/runs.rs", "inv_95_a_hint_that_a_task_ended_is_looked_into_at_once"),
         ],
     },
     Incident {
         id: "R-21",
         report: "MUL-3834, #4699",
         what: "half-open sockets, and a backoff that was reset each time",
-        checks: &[By("INV-63"), Test("io-tokio/src/ws/links.rs", "inv_68_silence_ends_a_link")],
+        checks: &[
+            By("INV-63"),
+            Test("io-tokio/src/ws/links.rs", "inv_68_silence_ends_a_link"),
+            Test("core/tests/scenarios/fleet.rs", "inv_62_the_connection_backs_off"),
+        ],
     },
     Incident {
         id: "R-22",
@@ -223,7 +259,14 @@ pub const INCIDENTS: &[Incident] = &[
         id: "R-24",
         report: "MUL-2215",
         what: "a late loss of the same wave registered twice; the first repair hid failures",
-        checks: &[By("I16"), By("INV-17")],
+        checks: &[
+            By("I16"),
+            By("INV-17"),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r24_a_late_loss_of_the_same_wave_registers_nothing",
+            ),
+        ],
     },
     Incident {
         id: "R-25",
@@ -233,6 +276,7 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-10"),
             By("ORPHANS-FIRST"),
             Test("core/tests/scenarios/fleet.rs", "leftovers_of_a_runtime_with_a_task_are_not_failed"),
+            Test("core/tests/scenarios/runs.rs", "inv_50_a_runtime_that_is_gone_keeps_its_task"),
         ],
     },
     Incident {
@@ -299,6 +343,12 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-107"),
             By("I8"),
             Test("tests/tests/black_box/reports.rs", "a_report_is_repeated_until_a_busy_server_takes_it"),
+            By("ONE-END"),
+            Test("core/tests/scenarios/incidents.rs", "incident_r32_a_second_of_502_costs_no_report"),
+            Test(
+                "core/tests/scenarios/late.rs",
+                "inv_107_a_report_that_fails_moves_to_the_late_outbox_and_is_taken",
+            ),
         ],
     },
     Incident {
@@ -308,6 +358,7 @@ pub const INCIDENTS: &[Incident] = &[
         checks: &[
             By("INV-109"),
             Test("core/tests/scenarios/stop.rs", "a_report_that_waits_is_sent_once_more_at_a_stop"),
+            Test("core/tests/scenarios/stop_kinds.rs", "inv_139_a_late_report_gets_a_last_try_at_a_stop"),
         ],
     },
     Incident {
@@ -349,25 +400,55 @@ pub const INCIDENTS: &[Incident] = &[
         id: "R-38",
         report: "MUL-4369, #5209",
         what: "the end was seen before the last messages, and a retry began at 1 again",
-        checks: &[By("INV-99"), By("INV-100")],
+        checks: &[
+            By("INV-99"),
+            By("INV-100"),
+            By("TRANSCRIPT"),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r38_the_messages_of_a_second_launch_are_numbered_on_and_come_before_the_end",
+            ),
+        ],
     },
     Incident {
         id: "R-39",
         report: "#5219",
         what: "a quick stop met a late answer in a chat",
-        checks: &[By("INV-96"), By("INV-97"), Test("core/tests/scenarios/runs.rs", "cancel_after_the_run")],
+        checks: &[
+            By("INV-96"),
+            By("INV-97"),
+            Test("core/tests/scenarios/runs.rs", "cancel_after_the_run"),
+            Test("core/tests/scenarios/incidents.rs", "incident_r39_nothing_follows_an_acknowledged_cancel"),
+        ],
     },
     Incident {
         id: "R-40",
         report: "MUL-2225, MUL-2281",
         what: "an agent waited for a dead child, for hours",
-        checks: &[By("INV-111")],
+        checks: &[
+            By("INV-111"),
+            Test(
+                "core/tests/scenarios/watchdog.rs",
+                "inv_111_a_silent_run_is_ended_after_its_window_and_fails_with_its_reason",
+            ),
+        ],
     },
     Incident {
         id: "R-41",
         report: "MUL-2300, MUL-3064",
         what: "watchdogs ended long work that was fine",
-        checks: &[By("INV-111"), By("INV-112")],
+        checks: &[
+            By("INV-111"),
+            By("INV-112"),
+            Test(
+                "core/tests/scenarios/watchdog.rs",
+                "inv_111_with_a_tool_at_work_only_the_tool_window_counts",
+            ),
+            Test(
+                "core/tests/scenarios/watchdog.rs",
+                "inv_112_a_run_that_goes_on_speaking_is_never_ended_by_time",
+            ),
+        ],
     },
     Incident {
         id: "R-42",
@@ -392,6 +473,13 @@ pub const INCIDENTS: &[Incident] = &[
                 "tests/tests/black_box/leftovers.rs",
                 "agents_of_a_daemon_that_was_killed_are_ended_by_the_next_one",
             ),
+            By("NOTHING-LOST"),
+            By("ORPHANS"),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r43_tasks_of_a_daemon_that_died_are_failed_before_new_ones_are_asked_for",
+            ),
+            Test("core/tests/scenarios/recovery.rs", "a_dead_run_is_reported_with_its_reason"),
         ],
     },
     Incident {
@@ -410,6 +498,7 @@ pub const INCIDENTS: &[Incident] = &[
         checks: &[
             By("INV-102"),
             Test("core/src/codec/tests/resume.rs", "bug_49_an_id_is_announced_once_and_only_with_proof"),
+            Test("core/tests/scenarios/messages.rs", "inv_102_the_session_is_pinned_once"),
         ],
     },
     Incident {
@@ -426,6 +515,7 @@ pub const INCIDENTS: &[Incident] = &[
                 "core/src/codec/tests/endings.rs",
                 "inv_agents_26_28_a_prompt_that_is_too_long_is_a_failure_even_in_a_success",
             ),
+            Test("core/tests/scenarios/runs.rs", "inv_103_a_dead_session_is_left_behind_once"),
         ],
     },
     Incident {
@@ -465,7 +555,10 @@ pub const INCIDENTS: &[Incident] = &[
         id: "R-51",
         report: "MUL-6504, #7344",
         what: "chats waited behind builds for a directory",
-        checks: &[By("INV-91")],
+        checks: &[
+            By("INV-91"),
+            Test("core/tests/scenarios/paths.rs", "inv_91_a_task_that_is_exempt_never_looks_at_a_directory"),
+        ],
     },
     Incident {
         id: "R-52",
@@ -480,7 +573,13 @@ pub const INCIDENTS: &[Incident] = &[
         id: "R-53",
         report: "#6123",
         what: "claims with nothing kept putting off an update",
-        checks: &[By("INV-49")],
+        checks: &[
+            By("INV-49"),
+            Test(
+                "core/tests/scenarios/gate.rs",
+                "inv_49_incident_r53_an_update_waits_for_the_claims_on_their_way_and_no_new_one_is_sent",
+            ),
+        ],
     },
     Incident {
         id: "R-54",
@@ -499,13 +598,30 @@ pub const INCIDENTS: &[Incident] = &[
             By("INV-128"),
             By("INV-129"),
             Test("core/src/roots.rs", "inv_128_no_removal_of_a_marked_root"),
+            Test("core/tests/scenarios/gc.rs", "incident_r55_a_task_waits_until_its_directory_is_gone"),
+            Test(
+                "core/tests/scenarios/gc.rs",
+                "incident_r55_a_task_waits_for_the_directory_that_it_may_use_again",
+            ),
         ],
     },
     Incident {
         id: "R-56",
         report: "MUL-5620",
         what: "the collector decided by an old look, and took a cache for a workspace",
-        checks: &[By("I23")],
+        checks: &[
+            By("I23"),
+            By("COLLECT"),
+            By("I11"),
+            Test(
+                "core/tests/scenarios/incidents.rs",
+                "incident_r56_what_an_earlier_round_found_is_not_freed_in_a_later_one",
+            ),
+            Test(
+                "core/tests/scenarios/gc.rs",
+                "inv_128_a_directory_that_was_taken_while_the_server_was_asked_is_left_alone",
+            ),
+        ],
     },
     Incident {
         id: "R-57",
@@ -518,6 +634,7 @@ pub const INCIDENTS: &[Incident] = &[
                 "core/tests/scenarios/runs.rs",
                 "an_id_that_is_claimed_again_after_its_report_is_a_new_life",
             ),
+            Test("core/tests/scenarios/runs.rs", "inv_116_a_task_that_is_offered_again_is_not_run_twice"),
         ],
     },
     Incident {
