@@ -12,7 +12,7 @@ mod sim;
 mod stop;
 mod task;
 
-pub use incidents::INCIDENTS;
+pub use incidents::incidents;
 
 /// What holds the code to an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
