@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) type Tamper = fn(&Past, &mut Event, &mut Vec<Effect>) -> bool;
 
 /// Histories that are tried at most, and their length.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1_000;
 const STEPS: usize = 300;
 
 /// A number that the daemon itself never comes to.
