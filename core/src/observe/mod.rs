@@ -52,6 +52,8 @@ use tasks::TaskBook;
 
 /// Violations that are kept; what is broken once tends to stay broken.
 const MOST_VIOLATIONS: usize = 64;
+/// Violations of one rule among them, so that none hides the others.
+const MOST_OF_ONE: usize = 8;
 /// Deadlines that a daemon acts upon in one step at most.
 const TIMERS_PER_STEP: usize = 64;
 /// Ticks in a row at one instant that leave something due, beyond those that the number of deadlines explains.
@@ -102,7 +104,10 @@ struct Found {
 
 impl Found {
     fn require(&mut self, holds: bool, rule: &'static str, story: impl FnOnce() -> String) {
-        if !holds && self.list.len() < MOST_VIOLATIONS {
+        if holds || self.list.len() >= MOST_VIOLATIONS {
+            return;
+        }
+        if self.list.iter().filter(|violation| violation.rule == rule).count() < MOST_OF_ONE {
             self.list.push(Violation { rule, step: self.step, story: story() });
         }
     }
@@ -179,7 +184,7 @@ impl Rules {
         next
     }
 
-    /// What is broken so far, at most 64 times.
+    /// What is broken so far, at most 64 times, and 8 times for each rule.
     pub fn violations(&self) -> &[Violation] {
         &self.found.list
     }
@@ -304,7 +309,7 @@ impl Rules {
             fleet.settle(&at, stop.beats(now), found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
-            claims.settle(&at, cfg, step.view, fleet, found);
+            claims.settle(&at, cfg, step.view, (fleet, tasks), found);
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }

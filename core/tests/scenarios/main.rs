@@ -1,11 +1,11 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
-mod claim_rules;
 mod claims;
 mod claims_over;
 mod fleet;
 mod gate;
 mod gc;
+mod incidents;
 mod late;
 mod messages;
 mod paths;

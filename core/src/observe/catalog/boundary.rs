@@ -52,13 +52,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         "I10",
         "no claim is sent while the gate is held or closed, and it is granted only to an idle daemon",
         "ours",
-        &[Rule],
+        &[Rule, Test("core/tests/scenarios/gate.rs", "i10_an_idle_daemon_gives_its_gate_away_and_claims_at_its_release")],
     ),
     inv(
         "I11",
         "no directory is removed while it is marked, and none is marked while it is removed",
         "ours",
-        &[Rule, Type("one enum has either marks or a removal")],
+        &[Rule, Type("one enum has either marks or a removal"), Test("core/tests/scenarios/gc.rs", "i11_a_directory_that_is_chosen_while_it_is_deleted_is_not_worked_in")],
     ),
     inv(
         "I12",
@@ -72,7 +72,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "ours",
         &[Rule],
     ),
-    inv("I14", "after a claim of unknown fate none is sent before its hold-off has passed", "ours", &[Rule]),
+    inv("I14", "after a claim of unknown fate none is sent before its hold-off has passed", "ours", &[Rule, Test("core/tests/scenarios/claims_over.rs", "i14_inv_42_inv_43_incident_r16_after_a_claim_of_unknown_fate_one_goes_over_http_when_it_has_had_its_time")]).but("for claims over the connection; one over HTTP is followed after a backoff (see INV-42)"),
     inv(
         "I15",
         "each runtime beats within two intervals, its first time within one, and none beats that is not in the set",
@@ -86,18 +86,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[Rule],
     ),
     inv("I17", "what fits no request and no living connection changes nothing", "ours", &[Rule]),
-    inv("I18", "a stop only moves forward, and nothing comes after the exit", "ours", &[Rule]),
+    inv("I18", "a stop only moves forward, and nothing comes after the exit", "ours", &[Rule, Test("core/tests/scenarios/stop.rs", "i18_nothing_comes_after_the_exit")]),
     inv(
         "I19",
         "the first request to stop ends tasks, the second hurries, whatever the two ask for",
         "ours",
-        &[Rule],
+        &[Rule, Test("core/tests/scenarios/stop_kinds.rs", "i19_a_third_request_ends_the_process")],
     ),
     inv(
         "I20",
         "an agent is asked to end before it is killed, and never told anything once it is gone",
         "ours",
-        &[Rule],
+        &[Rule, Test("core/tests/scenarios/runs.rs", "i20_after_its_result_an_agent_is_first_asked_then_told_then_killed")],
     ),
     inv("I21", "tokens are reported before any end is, a cancelled one too", "ours", &[By("INV-98")]),
     inv(

@@ -43,9 +43,28 @@ pub(super) const ENTRIES: &[Entry] = &[
         "INV-122",
         "a task that waits for a directory keeps its lease",
         "public report MUL-3281, MUL-2663",
-        &[Rule],
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/paths.rs",
+                "inv_122_a_parked_task_keeps_its_lease_from_the_last_grant_on",
+            ),
+        ],
     ),
-    inv("INV-123", "with a healthy server the grants are at most 30 s apart", "ours", &[Rule, By("INV-117")]),
+    inv(
+        "INV-123",
+        "with a healthy server the grants are at most 30 s apart",
+        "ours",
+        &[
+            Rule,
+            By("INV-117"),
+            By("DEADLINE"),
+            Test(
+                "core/tests/scenarios/paths.rs",
+                "inv_123_the_lease_goes_on_from_the_wait_into_the_preparation",
+            ),
+        ],
+    ),
     inv(
         "INV-124",
         "a task's directories are marked as long as it holds a slot",
@@ -75,7 +94,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         "INV-128",
         "nothing is freed of a directory that is marked",
         "public report #5534",
-        &[Rule, Test("core/src/roots.rs", "inv_128_no_removal_of_a_marked_root")],
+        &[
+            Rule,
+            Test("core/src/roots.rs", "inv_128_no_removal_of_a_marked_root"),
+            Test(
+                "core/tests/scenarios/gc.rs",
+                "inv_128_a_directory_that_was_taken_while_the_server_was_asked_is_left_alone",
+            ),
+        ],
     ),
     inv(
         "INV-129",
@@ -83,7 +109,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         "observed",
         &[Rule, Test("core/src/roots.rs", "inv_128_no_removal_of_a_marked_root")],
     ),
-    inv("INV-130", "nothing is prepared in what is being freed", "public report MUL-4424", &[Rule]),
+    inv(
+        "INV-130",
+        "nothing is prepared in what is being freed",
+        "public report MUL-4424",
+        &[Rule, Test("core/tests/scenarios/gc.rs", "incident_r55_a_task_waits_until_its_directory_is_gone")],
+    ),
     inv(
         "INV-131",
         "a claim is prepared once, in the directory that is marked for it, before anything else touches it",
@@ -94,6 +125,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         "INV-132",
         "a task that waits for a directory to be freed ends at a cancel or a stop",
         "ours",
-        &[Rule],
+        &[
+            Rule,
+            Test("core/tests/scenarios/gc.rs", "inv_132_a_task_that_waits_is_ended_by_the_server_at_once"),
+            Test("core/tests/scenarios/gc.rs", "inv_132_a_task_that_waits_is_ended_by_a_stop_at_once"),
+        ],
     ),
 ];

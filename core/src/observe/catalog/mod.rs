@@ -8,10 +8,11 @@ mod connection;
 mod incidents;
 mod lease;
 mod ours;
+mod sim;
 mod stop;
 mod task;
 
-pub use incidents::INCIDENTS;
+pub use incidents::incidents;
 
 /// What holds the code to an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,4 +90,5 @@ const FAMILIES: &[Family] = &[
     Family { name: "Lease, directories and the collector", entries: lease::ENTRIES },
     Family { name: "Stop and background work", entries: stop::ENTRIES },
     Family { name: "Our own decisions", entries: ours::ENTRIES },
+    Family { name: "What the simulator compares with the truth", entries: sim::ENTRIES },
 ];

@@ -18,7 +18,6 @@ pub(super) const ENTRIES: &[Entry] = &[
             ),
         ],
     ),
-    inv("ORPHANS-BUSY", "leftovers of a runtime with a task here are left alone", "ours", &[Rule]),
     inv(
         "ORPHANS-FIRST",
         "a runtime is asked for after its leftovers were dealt with, and these are dealt with once",
@@ -59,4 +58,85 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[Rule],
     ),
     inv("FORCED", "a run that a watchdog ended is reported with its reason", "ours", &[Rule]),
+    inv(
+        "GC-OFF",
+        "nothing is looked for or freed where the operator wants no collector",
+        "ours",
+        &[Rule, Test("core/tests/scenarios/gc.rs", "without_the_setting_nothing_is_removed")],
+    ),
+    inv("GC-PAUSE", "the collector rests for its interval between two rounds", "ours", &[Rule]),
+    inv(
+        "LDR-2",
+        "the server is told once that a task waits for a directory, and of each that does",
+        "ours",
+        &[Rule],
+    ),
+    inv(
+        "RUN-LIMIT",
+        "a run at its limit is ended, however much it says",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/watchdog.rs",
+                "a_run_at_its_limit_fails_with_timeout_however_much_it_says",
+            ),
+        ],
+    ),
+    inv(
+        "LEDGER-BEFORE-STEP",
+        "what a task came to is written down before anything is done about it",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/recovery.rs",
+                "an_outcome_is_kept_in_the_step_that_takes_it_and_reported_after_a_kill",
+            ),
+        ],
+    ),
+    inv("LEDGER-AT-REST", "at rest nothing is written down any more", "ours", &[Rule]),
+    inv(
+        "NOTHING-LOST",
+        "what a killed process had is taken over, or was reported",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/recovery.rs", "a_loop_of_kills_loses_nothing_and_doubles_nothing"),
+        ],
+    ),
+    inv(
+        "RECOVERED-ONCE",
+        "what an earlier process had is taken over once, and reported as it ended there, once",
+        "ours",
+        &[Rule, Test("core/tests/scenarios/recovery.rs", "a_report_that_was_acknowledged_is_not_sent_again")],
+    ),
+    inv(
+        "RECOVERED-FIRST",
+        "a runtime is asked for after each report that an earlier process left for it was tried once",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/recovery.rs",
+                "inv_09_claims_wait_for_the_first_try_of_a_recovered_report",
+            ),
+        ],
+    ),
+    inv(
+        "RECOVERED-SLOT",
+        "a run that is taken over keeps its slot if that is free; what is only to be reported gets none",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/recovery.rs", "a_run_keeps_its_slot"),
+            Test("core/tests/scenarios/recovery.rs", "more_records_than_slots_are_all_taken_over"),
+        ],
+    ),
+    inv(
+        "ATTACH-NOT-LAUNCH",
+        "a run of an earlier process is followed from where its messages were, once, and never launched again",
+        "ours",
+        &[Rule, Test("core/tests/scenarios/recovery.rs", "a_run_is_followed_and_not_launched_again")],
+    ),
 ];

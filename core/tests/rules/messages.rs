@@ -1,0 +1,24 @@
+//! What a run says: its messages, tokens and session.
+
+use super::harness::{Tamper, ended, notice, twice};
+use longshore_core::effect::{ApiCall, Effect};
+
+const TAMPERS: &[(&str, Tamper)] = &[
+    ("INV-100", |_, _, fx| {
+        let after = fx.iter_mut().find_map(|e| match e {
+            Effect::Api { call: ApiCall::Messages { after, .. }, .. } => Some(after),
+            _ => None,
+        });
+        after.map(|after| *after += 1).is_some()
+    }),
+    ("INV-102", |_, _, fx| twice(fx, "pin")),
+    ("INV-103", |_, _, fx| twice(fx, "run ")),
+    ("INV-98", |_, event, _| ended(event, |outcome| outcome.usage = true)),
+    ("INV-99", |_, event, _| ended(event, |outcome| outcome.have += 5)),
+    ("MESSAGES-ASK", |_, _, fx| twice(fx, "messages")),
+];
+
+#[test]
+fn the_rules_about_messages_notice_what_is_tampered_with() {
+    notice(TAMPERS);
+}
