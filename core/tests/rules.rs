@@ -1,7 +1,7 @@
 //! The rules themselves: they notice what is tampered with, and the world that they are tried in reaches every corner.
 
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, EndReason, Fact, ReportKind, RuntimeChange};
+use longshore_core::effect::{ApiCall, Effect, EndReason, Fact, Keep, ReportKind, RuntimeChange};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, RunOutcome, TaskStatus};
 use longshore_core::id::{EnvRoot, Generation, OpId, PathKey, SlotIndex};
@@ -312,7 +312,28 @@ const PATH_TAMPERS: &[(&str, Tamper)] = &[
     }),
     ("INV-90", |_, fx| another(fx, "is parked")),
     ("INV-91", |_, fx| twice(fx, "resolve")),
-    ("INV-92", |_, fx| comes(fx, "is awaitingslot") && hide(fx, "is released")),
+    ("INV-92", |event, fx| {
+        let unwound = matches!(event, Event::Fs { .. }) && comes(fx, "is awaitingslot");
+        if unwound {
+            *event = Event::Tick;
+        }
+        unwound
+    }),
+    ("LEDGER-PATH", |_, fx| {
+        let launched = fx.iter_mut().find_map(|effect| match effect {
+            Effect::Keep { entry: Keep::Launched { path, .. }, .. } => path.take(),
+            _ => None,
+        });
+        launched.is_some()
+    }),
+    ("LEDGER-PATH", |_, fx| comes(fx, "is awaitingslot") && hide_kept(fx, "owes")),
+    ("LEDGER-PATH", |event, _| match event {
+        Event::Recovered { path: Some(path), was: Recovered::Launched { .. }, .. } => {
+            *path = PathKey::new("dir-9");
+            true
+        }
+        _ => false,
+    }),
     ("INV-93", |_, fx| {
         let ended = fx
             .iter()
@@ -327,7 +348,8 @@ const PATH_TAMPERS: &[(&str, Tamper)] = &[
         true
     }),
     ("INV-122", |_, fx| hide(fx, "lease")),
-    ("PARK-BOUND", |_, fx| twice(fx, "claim ") || twice(fx, "one ")),
+    ("PARK-BOUND", |_, fx| hide(fx, "is parked")),
+    ("PARK-BOUND", |_, fx| comes(fx, "wait-directory") && hide(fx, "is parked")),
     ("PATH-FIFO", |_, fx| another(fx, "is awaitingslot")),
     ("PATH-GRANT", |_, fx| hide(fx, "is awaitingslot")),
     ("PATH-LEFT", |_, fx| comes(fx, "prepare") && hide(fx, "is awaitingroot")),

@@ -270,7 +270,10 @@ impl Rules {
             stop.closed(closed);
         }
         match step.event {
-            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event, gc),
+            Some(event @ Event::Recovered { .. }) => {
+                tasks.told(&at, event, gc);
+                paths.told(event);
+            }
             Some(Event::Run { op, run }) if closed.is_none() => {
                 tasks.progress(*op, run);
                 silence.event(&at, *op, run);
@@ -289,7 +292,7 @@ impl Rules {
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             gc.effect(&at, cfg, effect, tasks, found);
-            paths.effect(&at, cfg, effect, claims, tasks, found);
+            paths.effect(cfg, effect, claims, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);

@@ -58,11 +58,6 @@ impl TaskBook {
         self.lives.values().filter(holds).count()
     }
 
-    /// Tasks that are parked or may still have to be.
-    pub(super) fn may_park(&self) -> usize {
-        self.lives.values().filter(|life| life.waits).count()
-    }
-
     /// Whether the task works in a directory of the user.
     pub(super) fn is_in_place(&self, claim: ClaimKey) -> bool {
         self.lives.get(&claim).is_some_and(|life| life.offer.in_place)

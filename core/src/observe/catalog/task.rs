@@ -25,7 +25,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("INV-89", "a task in a user's directory is started only while it has the directory", "public report MUL-2663", &[Rule]),
     inv("INV-90", "two tasks never have one directory of a user at a time", "public report MUL-2663", &[Rule]),
     inv("INV-91", "only tasks that work in a user's directory look at it and wait for it", "public report MUL-6504, #7344", &[Rule]),
-    inv("INV-92", "the directory is left last, when the task's last process is gone", "public report MUL-2663", &[Rule]),
+    // Overruled in part by the design of this daemon: today's daemon keeps the directory until the report is settled; this one does not.
+    inv("INV-92", "the directory is left when the task's last process is gone and it is tidied up, and not later for the report", "public report MUL-2663, #5963, #7427", &[Rule, By("PATH-GRANT"), Test("core/tests/scenarios/paths.rs", "bug_03_b_the_directory_is_passed_on_while_the_report_hangs")]),
     inv("INV-93", "a wait that the server ends is not reported", "observed", &[Rule]),
     inv("INV-94", "only the server's word on the task ends it: no failure of a request does", "public report #2107, #2127, #3878", &[Rule, Test("core/tests/scenarios/runs.rs", "inv_94_only_the_server_cancels")]),
     inv("INV-95", "the server is asked about each task every 5 s, and at once after a connection came up", "public report #4718", &[Rule, By("INV-60"), Test("core/tests/scenarios/runs.rs", "inv_95_a_hint_that_a_task_ended_is_looked_into_at_once")]),
