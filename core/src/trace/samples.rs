@@ -270,9 +270,18 @@ fn effects() -> Vec<Effect> {
         },
         Effect::Keep {
             claim: CLAIM,
-            entry: Keep::Ended { report: Some(ReportKind::Complete), have: 3, usage: false, ran: true },
+            entry: Keep::Ended {
+                report: Some(ReportKind::Complete),
+                have: 3,
+                usage: false,
+                ran: true,
+                path: None,
+            },
         },
-        Effect::Keep { claim: CLAIM, entry: Keep::Ended { report: None, have: 3, usage: true, ran: false } },
+        Effect::Keep {
+            claim: CLAIM,
+            entry: Keep::Ended { report: None, have: 3, usage: true, ran: false, path: None },
+        },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Granted },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Busy },
         Effect::Cancel { op: OP },
