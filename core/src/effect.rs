@@ -6,7 +6,7 @@
 pub use crate::fact::{EndReason, ExitCause, ExitReport, Fact, PhaseName, ReportKind, StopPhase};
 
 use crate::event::{ClaimKey, Collect, GateOwner, Offer};
-use crate::id::{ConnGen, EnvRoot, Generation, OpId, Provider, RuntimeId, SlotIndex, WorkspaceId};
+use crate::id::{ConnGen, EnvRoot, Generation, OpId, PathKey, Provider, RuntimeId, SlotIndex, WorkspaceId};
 use crate::reason::FailReason;
 use crate::time::Instant;
 use crate::token::{GcReservation, LeaseStopped, Prepared, SlotPermit};
@@ -125,6 +125,9 @@ pub enum Keep {
     Launched {
         /// With this slot.
         slot: SlotIndex,
+        /// In this directory of the user, which nobody else may get before the run is over and the directory is tidied up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<PathKey>,
     },
     /// It is over, and this is owed to the server.
     Ended {
@@ -138,6 +141,9 @@ pub enum Keep {
         /// Whether its agent was launched.
         #[serde(default, skip_serializing_if = "is_false")]
         ran: bool,
+        /// The user's directory that it still has, as that is not tidied up yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<PathKey>,
     },
 }
 

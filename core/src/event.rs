@@ -60,6 +60,9 @@ pub enum Event {
         provider: Provider,
         /// How far it was.
         was: Recovered,
+        /// The user's directory that it has, if it was launched in one and that is not tidied up yet: by the name that this process has for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<PathKey>,
     },
     /// Somebody wants to change this program or its agent CLIs, for which no claim and no task may be about.
     Gate {

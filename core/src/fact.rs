@@ -34,7 +34,8 @@ pub enum Fact {
         /// Its slot, if it needs one and there was one left.
         slot: Option<SlotIndex>,
     },
-    /// A task waits for the user's directory that it works in, and its slot is free meanwhile.
+    /// A task waits for the user's directory that it works in, and its slot is free from now on. One that has to wait while as many tasks do so
+    /// as there are slots keeps its slot and goes without this, for as long as that is so.
     Parked {
         /// This claim.
         claim: ClaimKey,

@@ -190,7 +190,7 @@ impl Late {
 
 /// Has what is left written down. The directory is closed, so nothing is left to do in it.
 fn keep(cx: &mut Cx<'_>, entry: &Entry) {
-    let left = Keep::Ended { report: entry.report, have: entry.have, usage: false, ran: false };
+    let left = Keep::Ended { report: entry.report, have: entry.have, usage: false, ran: false, path: None };
     cx.emit(Effect::Keep { claim: entry.claim, entry: left });
 }
 

@@ -25,7 +25,7 @@
 
 use crate::effect::{Effect, Keep};
 use crate::event::{ClaimKey, Event, Offer, Recovered};
-use crate::id::Provider;
+use crate::id::{PathKey, Provider};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -43,6 +43,9 @@ pub struct Record {
     pub provider: Provider,
     /// How far it is.
     pub was: Recovered,
+    /// The user's directory that it was launched in, until that is tidied up. The name holds within one process: whoever recovers
+    /// the record in another one puts that one's name for the directory here.
+    pub path: Option<PathKey>,
 }
 
 /// A record that cannot be used.
@@ -63,14 +66,16 @@ struct Written {
     version: u32,
     offer: Offer,
     provider: Provider,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<PathKey>,
     #[serde(flatten)]
     was: Recovered,
 }
 
 impl From<Record> for Written {
     fn from(record: Record) -> Self {
-        let Record { offer, provider, was } = record;
-        Self { version: VERSION, offer, provider, was }
+        let Record { offer, provider, was, path } = record;
+        Self { version: VERSION, offer, provider, path, was }
     }
 }
 
@@ -78,11 +83,11 @@ impl TryFrom<Written> for Record {
     type Error = RecordError;
 
     fn try_from(written: Written) -> Result<Self, RecordError> {
-        let Written { version, offer, provider, was } = written;
+        let Written { version, offer, provider, path, was } = written;
         if version > VERSION {
             return Err(RecordError::Version { found: version });
         }
-        Ok(Self { offer, provider, was })
+        Ok(Self { offer, provider, was, path })
     }
 }
 
@@ -94,19 +99,28 @@ impl Record {
 
     /// What a fresh core is told of it.
     pub fn recover(&self) -> Event {
-        Event::Recovered { offer: self.offer.clone(), provider: self.provider.clone(), was: self.was }
+        Event::Recovered {
+            offer: self.offer.clone(),
+            provider: self.provider.clone(),
+            was: self.was,
+            path: self.path.clone(),
+        }
     }
 
     /// Takes in what the core wants kept about the claim from now on. What the server is known to have stays known.
     pub fn keep(&mut self, entry: &Keep) {
         let known = acked(&self.was);
+        self.path = match entry {
+            Keep::Claimed { .. } => None,
+            Keep::Launched { path, .. } | Keep::Ended { path, .. } => path.clone(),
+        };
         self.was = match entry {
             Keep::Claimed { offer, provider } => {
                 (self.offer, self.provider) = (offer.clone(), provider.clone());
                 Recovered::Claimed
             }
-            Keep::Launched { slot } => Recovered::Launched { slot: *slot, acked: known },
-            Keep::Ended { report, have, usage, ran } => {
+            Keep::Launched { slot, .. } => Recovered::Launched { slot: *slot, acked: known },
+            Keep::Ended { report, have, usage, ran, .. } => {
                 Recovered::Ended { report: *report, acked: known, have: *have, usage: *usage, ran: *ran }
             }
         };
@@ -171,7 +185,8 @@ impl Ledger {
                 self.records.remove(&claim);
             }
         } else if let Keep::Claimed { offer, provider } = entry {
-            let record = Record { offer: offer.clone(), provider: provider.clone(), was: Recovered::Claimed };
+            let (offer, provider) = (offer.clone(), provider.clone());
+            let record = Record { offer, provider, was: Recovered::Claimed, path: None };
             self.records.insert(claim, record);
         }
     }
@@ -243,14 +258,18 @@ mod tests {
         Effect::Keep { claim: CLAIM, entry }
     }
 
+    fn launched(slot: u16) -> Effect {
+        keep(Keep::Launched { slot: SlotIndex(slot), path: Some("dir-1".into()) })
+    }
+
     fn ended(report: Option<ReportKind>, have: u32) -> Effect {
-        keep(Keep::Ended { report, have, usage: false, ran: true })
+        keep(Keep::Ended { report, have, usage: false, ran: true, path: None })
     }
 
     #[test]
     fn a_record_replaces_the_one_before_and_keeps_the_offer() {
         let mut ledger = Ledger::default();
-        ledger.apply(&[claimed(), keep(Keep::Launched { slot: SlotIndex(2) })]);
+        ledger.apply(&[claimed(), launched(2)]);
         ledger.acked(CLAIM, 5);
         ledger.acked(CLAIM, 4);
         ledger.apply(&[ended(Some(ReportKind::Complete), 9)]);
@@ -283,9 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn the_users_directory_is_kept_until_the_core_says_that_it_is_left() {
+        let mut ledger = Ledger::default();
+        let path = |ledger: &Ledger| ledger.get(CLAIM).and_then(|record| record.path.clone());
+        ledger.apply(&[claimed()]);
+        assert_eq!(path(&ledger), None);
+        ledger.apply(&[launched(0)]);
+        assert_eq!(path(&ledger), Some("dir-1".into()));
+        assert!(matches!(&ledger.recover()[..], [Event::Recovered { path: Some(_), .. }]));
+        ledger.apply(&[ended(Some(ReportKind::Complete), 0)]);
+        assert_eq!(path(&ledger), None);
+    }
+
+    #[test]
     fn what_was_never_taken_is_not_kept() {
         let mut ledger = Ledger::default();
-        ledger.apply(&[keep(Keep::Launched { slot: SlotIndex(0) }), ended(None, 0)]);
+        ledger.apply(&[launched(0), ended(None, 0)]);
         ledger.acked(CLAIM, 1);
         assert!(ledger.is_empty());
     }
@@ -293,9 +325,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_one_of_a_later_form_is_refused() {
         let mut ledger = Ledger::default();
-        for step in
-            [claimed(), keep(Keep::Launched { slot: SlotIndex(1) }), ended(Some(ReportKind::Complete), 2)]
-        {
+        for step in [claimed(), launched(1), ended(Some(ReportKind::Complete), 2)] {
             ledger.apply(&[step]);
             let record = ledger.get(CLAIM).expect("kept").clone();
             let text = serde_json::to_string(&record).expect("plain data");

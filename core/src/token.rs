@@ -24,7 +24,7 @@ macro_rules! token {
 token! {
     /// The right to run one task. Issued by `Slots`.
     SlotPermit { index: SlotIndex };
-    /// The right to wait for a user's directory without a slot. Issued by `Slots`, to no more tasks than there are slots.
+    /// The right to wait for a user's directory without a slot. Issued by `Slots` to who has to, and to no more tasks than there are slots.
     ParkPermit;
     /// The right to work in a user's directory, and to be alone in it. Issued by `PathLocks`.
     PathGuard { path: PathKey };

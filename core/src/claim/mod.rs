@@ -292,12 +292,11 @@ impl Claims {
 
     /// A task of this provider has a slot that a claim held.
     pub(crate) fn occupy(&mut self, provider: &Provider) {
-        self.slots.assigned();
         self.slots.take_room(provider, 1);
     }
 
-    /// Lets a task that has a slot in to wait for a user's directory without one.
-    pub(crate) fn let_park(&mut self) -> ParkPermit {
+    /// Lets a task wait for a user's directory without a slot, if fewer tasks do so than there are slots.
+    pub(crate) fn let_park(&mut self) -> Option<ParkPermit> {
         self.slots.let_park()
     }
 
@@ -309,7 +308,7 @@ impl Claims {
         permit: SlotPermit,
         provider: &Provider,
     ) {
-        self.slots.give_back(permit);
+        self.slots.release(permit);
         self.slots.give_room(provider, 1);
         if self.slots.room(provider).is_some() {
             match self.active {
@@ -321,7 +320,7 @@ impl Claims {
 
     /// Whether a slot is free for a task that is here already.
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.slots.free() > 0
+        self.slots.available() > 0
     }
 
     /// Whether one more task of this provider may run.
@@ -331,24 +330,24 @@ impl Claims {
 
     /// A slot for a parked task of this provider.
     pub(crate) fn slot_for_parked(&mut self, provider: &Provider) -> Option<SlotPermit> {
-        let permit = self.slots.take_free()?;
+        let permit = self.slots.try_acquire()?;
         self.slots.take_room(provider, 1);
         Some(permit)
     }
 
     /// The parked task needs no slot.
     pub(crate) fn refuse_slot(&mut self, permit: SlotPermit, provider: &Provider) {
-        self.slots.give_back(permit);
+        self.slots.release(permit);
         self.slots.give_room(provider, 1);
     }
 
-    /// A task is not parked any more, and will not be.
+    /// A task is not parked any more.
     pub(crate) fn unpark(&mut self, permit: ParkPermit) {
         self.slots.unpark(permit);
     }
 
-    /// Tasks that are parked or may still have to be.
-    pub(crate) const fn may_park(&self) -> u16 {
+    /// Tasks that are parked.
+    pub(crate) const fn parked_now(&self) -> u16 {
         self.slots.parked()
     }
 
@@ -356,7 +355,7 @@ impl Claims {
     /// more slots before; the task runs all the same.
     pub(crate) fn occupy_again(&mut self, provider: &Provider, slot: SlotIndex) -> Option<SlotPermit> {
         self.slots.take_room(provider, 1);
-        self.slots.take_free_at(slot).or_else(|| self.slots.take_free())
+        self.slots.take_free_at(slot).or_else(|| self.slots.try_acquire())
     }
 
     /// A slot comes back unused.
@@ -381,7 +380,7 @@ impl Claims {
         news: bool,
     ) {
         if let Some(permit) = permit {
-            self.slots.give_back(permit);
+            self.slots.release(permit);
         }
         self.slots.give_room(provider, 1);
         if self.slots.room(provider).is_some() {
@@ -419,7 +418,7 @@ impl Claims {
     }
 
     pub(crate) fn free_slots(&self) -> u16 {
-        self.slots.free()
+        self.slots.available()
     }
 
     pub(crate) const fn total_slots(&self) -> u16 {
@@ -438,8 +437,7 @@ impl Claims {
                 _ => Vec::new(),
             })
             .collect();
-        in_claims.len() == usize::from(self.slots.claimed())
-            && self.slots.conserves(in_claims.into_iter().chain(held))
+        self.slots.conserves(in_claims.into_iter().chain(held))
     }
 }
 

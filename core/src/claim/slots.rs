@@ -1,9 +1,8 @@
 //! The pool of execution slots: indices in first-in-first-out order, because agents see them; and how many of them the
 //! tasks of each provider hold, for providers that have a bound of their own.
 //!
-//! A task that waits for a user's directory holds no slot, and no more tasks wait so than there are slots: each claimed task may turn out to
-//! be one, so claims ask for no more tasks than could still wait. The bound holds by construction, as a task is let in to wait only from a
-//! slot that a claim held for it.
+//! A task that waits for a user's directory gives its slot back, as far as no more tasks wait so than there are slots: who gets no right to
+//! that waits with its slot, so the bound holds by construction.
 
 use crate::id::{Provider, SlotIndex};
 use crate::token::{ParkPermit, SlotPermit};
@@ -17,10 +16,7 @@ pub(crate) struct Slots {
     total: u16,
     caps: BTreeMap<Provider, u16>,
     used: BTreeMap<Provider, u16>,
-    /// Slots that claims on their way hold.
-    #[serde(default)]
-    claimed: u16,
-    /// Tasks that wait for a user's directory or for a slot to go with it, or may still have to.
+    /// Tasks that wait, without a slot, for a user's directory or for a slot to go with it.
     #[serde(default)]
     parked: u16,
 }
@@ -28,21 +24,11 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn new(total: u16, caps: BTreeMap<Provider, u16>) -> Self {
         let free = (0..total).map(SlotIndex).collect();
-        Self { free, total, caps, used: BTreeMap::new(), claimed: 0, parked: 0 }
+        Self { free, total, caps, used: BTreeMap::new(), parked: 0 }
     }
 
-    /// A slot for a claim.
+    /// A slot, for a claim or for a task that is here already.
     pub(crate) fn try_acquire(&mut self) -> Option<SlotPermit> {
-        if self.available() == 0 {
-            return None;
-        }
-        let permit = self.take_free();
-        self.claimed += 1;
-        permit
-    }
-
-    /// A slot for a task that is here already.
-    pub(crate) fn take_free(&mut self) -> Option<SlotPermit> {
         self.free.pop_front().map(SlotPermit::mint)
     }
 
@@ -52,27 +38,18 @@ impl Slots {
         self.free.remove(at).map(SlotPermit::mint)
     }
 
-    /// A slot comes back from a claim that brought no task for it.
+    /// A slot comes back.
     pub(crate) fn release(&mut self, permit: SlotPermit) {
-        self.assigned();
-        self.give_back(permit);
-    }
-
-    /// A slot that a claim held is a task's now.
-    pub(crate) fn assigned(&mut self) {
-        self.claimed = self.claimed.saturating_sub(1);
-    }
-
-    /// A slot comes back from a task.
-    pub(crate) fn give_back(&mut self, permit: SlotPermit) {
         let SlotPermit { index, .. } = permit;
         self.free.push_back(index);
     }
 
-    /// Lets a task in that may have to wait without a slot. Asked only for tasks that a claim held a slot for.
-    pub(crate) fn let_park(&mut self) -> ParkPermit {
-        self.parked += 1;
-        ParkPermit::mint()
+    /// Lets a task wait without a slot, if fewer tasks do so than there are slots.
+    pub(crate) fn let_park(&mut self) -> Option<ParkPermit> {
+        (self.parked < self.total).then(|| {
+            self.parked += 1;
+            ParkPermit::mint()
+        })
     }
 
     /// It does not wait any more.
@@ -81,24 +58,14 @@ impl Slots {
         self.parked -= 1;
     }
 
-    /// How many tasks may be asked for: no more than slots are free, and no more than could still be parked.
-    pub(crate) fn available(&self) -> u16 {
-        self.free().min(self.total.saturating_sub(self.parked).saturating_sub(self.claimed))
-    }
-
     /// Slots that neither a claim nor a task holds.
-    pub(crate) fn free(&self) -> u16 {
+    pub(crate) fn available(&self) -> u16 {
         u16::try_from(self.free.len()).unwrap_or(u16::MAX)
     }
 
-    /// Tasks that are parked or may still have to be.
+    /// Tasks that wait without a slot.
     pub(crate) const fn parked(&self) -> u16 {
         self.parked
-    }
-
-    /// Slots that claims on their way hold.
-    pub(crate) const fn claimed(&self) -> u16 {
-        self.claimed
     }
 
     pub(crate) const fn total(&self) -> u16 {
@@ -163,19 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn claims_ask_for_no_more_tasks_than_could_be_parked() {
-        let mut slots = Slots::new(3, BTreeMap::new());
-        let (a, b) = (slots.try_acquire().expect("free"), slots.try_acquire().expect("free"));
-        slots.assigned();
-        let park = slots.let_park();
-        slots.give_back(a);
-        assert_eq!((slots.free(), slots.available()), (2, 1), "one is parked, one is asked for: one more");
-        let c = slots.try_acquire().expect("room");
-        assert!(slots.try_acquire().is_none(), "a slot is free, and its task could not be parked");
-        slots.release(b);
-        slots.release(c);
-        slots.unpark(park);
-        assert_eq!((slots.free(), slots.available(), slots.claimed()), (3, 3, 0));
+    fn no_more_tasks_wait_without_a_slot_than_there_are_slots() {
+        let mut slots = Slots::new(2, BTreeMap::new());
+        let (a, b) = (slots.let_park().expect("none is parked"), slots.let_park().expect("one is parked"));
+        assert!(slots.let_park().is_none());
+        assert_eq!((slots.available(), slots.parked()), (2, 2), "a parked task keeps nobody from a slot");
+        slots.unpark(a);
+        let c = slots.let_park().expect("one is parked less");
+        slots.unpark(b);
+        slots.unpark(c);
+        assert_eq!(slots.parked(), 0);
     }
 
     #[test]
@@ -186,7 +150,7 @@ mod tests {
         assert!(slots.take_free_at(SlotIndex(1)).is_none(), "taken");
         assert!(slots.take_free_at(SlotIndex(3)).is_none(), "never there");
         assert!(slots.conserves([b.index].into_iter()));
-        slots.give_back(b);
+        slots.release(b);
     }
 
     #[test]

@@ -96,8 +96,10 @@ impl State {
             && count(&|task| task.directory().is_some()) == self.paths.len()
             && count(&|task| task.phase_name() == Some(PhaseName::AwaitingDirectory)) == self.paths.waiting()
             && count(&|task| task.phase_name() == Some(PhaseName::AwaitingSlot)) == self.paths.ready()
-            && count(&|task| task.may_park()) == usize::from(self.claims.may_park())
-            && self.claims.may_park() <= self.claims.total_slots();
+            && count(&|task| task.holds_in_line()) == self.paths.holding()
+            && count(&|task| task.is_parked()) == usize::from(self.claims.parked_now())
+            && count(&|task| task.is_parked() && task.slot().is_some()) == 0
+            && self.claims.parked_now() <= self.claims.total_slots();
         if fits { Ok(()) } else { Err(Broken::Paths) }
     }
 }

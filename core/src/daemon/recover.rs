@@ -6,7 +6,7 @@ use super::route::split;
 use crate::effect::{Effect, Effects, Fact};
 use crate::env::Cx;
 use crate::event::{ClaimKey, Offer, Recovered};
-use crate::id::{Provider, RuntimeId};
+use crate::id::{PathKey, Provider, RuntimeId};
 use crate::late::{Entry, Late};
 use crate::runtimes::Ours;
 use crate::task::Task;
@@ -45,10 +45,11 @@ impl State {
         offer: &Offer,
         provider: &Provider,
         was: Recovered,
+        path: Option<&PathKey>,
         out: &mut Effects,
     ) {
         let serving = self.shutdown.is_serving();
-        split!(self, out => cx, claims, tasks, by_id, by_runtime, roots, late, first_reports, gc);
+        split!(self, out => cx, claims, tasks, by_id, by_runtime, roots, late, first_reports, gc, paths);
         let claim = offer.claim;
         let freed = [Some(&offer.root), offer.prior.as_ref()]
             .into_iter()
@@ -65,6 +66,9 @@ impl State {
         }
         let mut first_report = true;
         let offer = offer.clone();
+        // Its run may still work in there, so it has the directory before anybody else can ask for it. That somebody has it already takes a
+        // record that nobody wrote: then it goes on without.
+        let path = path.filter(|_| offer.in_place).cloned();
         let (id, runtime) = (offer.task.clone(), offer.runtime.clone());
         let task = match was {
             Recovered::Claimed => Task::fail_back_again(&mut cx, offer),
@@ -72,11 +76,14 @@ impl State {
                 first_report = false;
                 gc.make_way(&mut cx);
                 let permit = claims.occupy_again(provider, slot);
-                Task::attach(&mut cx, offer, provider.clone(), permit, (slot, acked), roots)
+                let directory = path.and_then(|path| paths.take_over(path, claim));
+                let places = (roots, directory);
+                Task::attach(&mut cx, offer, provider.clone(), permit, (slot, acked), places)
             }
             Recovered::Ended { report: Some(report), acked, have, usage, ran } => {
                 let owed = Owed { report, acked, have, usage, ran };
-                Task::owing(&mut cx, offer, owed, roots)
+                let directory = path.and_then(|path| paths.take_over(path, claim));
+                Task::owing(&mut cx, offer, owed, (roots, directory))
             }
             Recovered::Ended { report: None, acked, have, usage, .. } => {
                 // Its id may be claimed again already, so this is no task any more, only messages.

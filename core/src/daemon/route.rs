@@ -13,7 +13,6 @@ use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
 use crate::timer::TimerKey;
-use crate::token::PathGuard;
 
 /// Splits the state into a step's context and the machines that are named.
 macro_rules! split {
@@ -50,7 +49,9 @@ impl State {
             Event::Run { op, run } => self.run(*op, run, out),
             Event::Ws { conn, ws } => self.ws(*conn, ws, out),
             Event::Stop { how } => self.stop(*how, out),
-            Event::Recovered { offer, provider, was } => self.recovered(offer, provider, *was, out),
+            Event::Recovered { offer, provider, was, path } => {
+                self.recovered(offer, provider, *was, path.as_ref(), out);
+            }
             Event::Gate { owner, ask } => {
                 split!(self, out => cx, claims, tasks);
                 claims.ask_gate(&mut cx, *owner, *ask, !tasks.is_empty());
@@ -217,8 +218,7 @@ impl State {
         let (task, unused) = match (offer.fault, provider, permit) {
             (None, Some(provider), Some(slot)) if serving => {
                 claims.occupy(&provider);
-                let park = offer.in_place.then(|| claims.let_park());
-                (Task::admit(&mut cx, offer, provider, (slot, park), roots), None)
+                (Task::admit(&mut cx, offer, provider, slot, roots), None)
             }
             (fault, provider, permit) => {
                 let reason = fault.unwrap_or(FailReason::RuntimeOffline);
@@ -231,21 +231,22 @@ impl State {
         unused
     }
 
-    /// Takes from a task what it needs no more: its place in a line if it ended while it waited, and everything if it is over. The user's
-    /// directory comes last, as somebody else has it from then on.
+    /// Takes from a task what it needs no more: its place in a line if it ended while it waited, the user's directory once nothing of it is
+    /// in there, and everything if it is over. The directory comes last, as somebody else has it from then on.
     pub(super) fn reap(&mut self, claim: ClaimKey, out: &mut Effects) {
-        let left = self.leave_lines(claim);
-        let over = self.tasks.get(&claim).is_some_and(Task::is_over);
-        let freed = if over { self.take_apart(claim, out) } else { None };
-        if let Some(lock) = left.or(freed) {
+        let left = self.leave_lines(claim, out);
+        if self.tasks.get(&claim).is_some_and(Task::is_over) {
+            self.take_apart(claim, out);
+        }
+        if let Some(lock) = left {
             self.pass_on(lock, out);
         }
     }
 
-    /// What the task still owes goes to the late outbox, then its marks go, then its slot. Returns the user's directory that it had.
-    fn take_apart(&mut self, claim: ClaimKey, out: &mut Effects) -> Option<PathGuard> {
+    /// What the task still owes goes to the late outbox, then its marks go, then its slot.
+    fn take_apart(&mut self, claim: ClaimKey, out: &mut Effects) {
         split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
-        let task = tasks.remove(&claim)?;
+        let Some(task) = tasks.remove(&claim) else { return };
         let slot = task.slot();
         let remains = task.remains(&mut cx);
         by_runtime.remove(&(remains.runtime.clone(), claim));
@@ -266,9 +267,7 @@ impl State {
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
         }
-        let directory = remains.directory;
         self.first_report_over(remains.runtime, claim, out);
-        directory
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {

@@ -275,7 +275,10 @@ impl Rules {
             stop.closed(closed);
         }
         match step.event {
-            Some(event @ Event::Recovered { .. }) => tasks.told(&at, event, gc),
+            Some(event @ Event::Recovered { .. }) => {
+                tasks.told(&at, event, gc);
+                paths.told(event);
+            }
             Some(Event::Run { op, run }) if closed.is_none() => {
                 tasks.progress(*op, run);
                 silence.event(&at, *op, run);
@@ -294,7 +297,7 @@ impl Rules {
             ops.effect(effect, &at, found);
             claims.effect(&at, cfg, effect, fleet, tasks, found);
             gc.effect(&at, cfg, effect, tasks, found);
-            paths.effect(&at, cfg, effect, claims, tasks, found);
+            paths.effect(cfg, effect, claims, tasks, found);
             tasks.effect(&at, effect, fleet, found);
             silence.effect(&at, effect, tasks, found);
             fleet.effect(&at, effect, tasks, found);
@@ -309,7 +312,7 @@ impl Rules {
             fleet.settle(&at, stop.beats(now), found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
-            claims.settle(&at, cfg, step.view, (fleet, tasks), found);
+            claims.settle(&at, cfg, step.view, fleet, found);
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }

@@ -22,7 +22,7 @@ impl Kept {
     const fn of(entry: &Keep) -> Self {
         match entry {
             Keep::Claimed { .. } => Self::Claimed,
-            Keep::Launched { slot } => Self::Launched(*slot),
+            Keep::Launched { slot, .. } => Self::Launched(*slot),
             Keep::Ended { report, .. } => Self::Ended(*report),
         }
     }
@@ -100,7 +100,7 @@ impl Records {
 impl TaskBook {
     /// What the daemon is told of an earlier process.
     pub(super) fn told(&mut self, at: &At<'_>, event: &Event, gc: &GcBook) {
-        let Event::Recovered { offer, provider, was } = event else { return };
+        let Event::Recovered { offer, provider, was, .. } = event else { return };
         let silent = matches!(was, Recovered::Ended { report: None, .. });
         let here = self.lives.contains_key(&offer.claim) || (!silent && self.has(&offer.task));
         let before = self.records.before.remove(&offer.claim);

@@ -51,16 +51,12 @@ impl TaskBook {
         self.lives.values().any(|life| life.offer.runtime == *runtime && life.is_at_stake())
     }
 
-    /// Tasks of a provider that hold a slot.
+    /// Tasks of a provider that hold a slot, and runs of an earlier process, which may have found none.
     pub(super) fn of_provider(&self, provider: &Provider) -> usize {
-        let holds =
-            |life: &&Life| !life.released && life.slot.is_some() && life.provider.as_ref() == Some(provider);
+        let runs =
+            |life: &Life| life.slot.is_some() || matches!(life.recovered, Some(Recovered::Launched { .. }));
+        let holds = |life: &&Life| !life.released && runs(life) && life.provider.as_ref() == Some(provider);
         self.lives.values().filter(holds).count()
-    }
-
-    /// Tasks that are parked or may still have to be.
-    pub(super) fn may_park(&self) -> usize {
-        self.lives.values().filter(|life| life.waits).count()
     }
 
     /// Whether the task works in a directory of the user.
@@ -70,7 +66,7 @@ impl TaskBook {
 
     /// Whether the task was to work in a directory of the user, and has touched nothing yet.
     pub(super) fn is_untouched(&self, claim: ClaimKey) -> bool {
-        self.lives.get(&claim).is_some_and(Life::is_untouched)
+        self.lives.get(&claim).is_some_and(|life| life.offer.in_place && life.is_bare())
     }
 
     /// Whether this id is live or its end is still to be told.

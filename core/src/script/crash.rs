@@ -5,7 +5,7 @@ use super::world::{Call, Link, World};
 use super::{Choose, Seeded};
 use crate::effect::{ApiCall, ReportKind};
 use crate::event::{ApiReply, ClaimKey, Event, Recovered};
-use crate::id::{ConnGen, Provider, SlotIndex};
+use crate::id::{ConnGen, PathKey, Provider, SlotIndex};
 
 impl World {
     /// The messages that the server is known to have once this has happened.
@@ -67,6 +67,7 @@ impl World {
                 ran: choose.one_in(2),
             },
         };
-        Event::Recovered { offer, provider: Provider::new("claude"), was }
+        let path = choose.one_in(2).then(|| PathKey::new(format!("dir-{}", choose.below(3))));
+        Event::Recovered { offer, provider: Provider::new("claude"), was, path }
     }
 }

@@ -5,6 +5,7 @@ use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
 use crate::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
+use crate::id::PathKey;
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
 pub fn effect_label(effect: &Effect) -> String {
@@ -38,7 +39,9 @@ pub fn effect_label(effect: &Effect) -> String {
         },
         Effect::Keep { claim, entry } => match entry {
             Keep::Claimed { .. } => format!("keep {} claimed", claim.0),
-            Keep::Launched { slot } => format!("keep {} launched slot {}", claim.0, slot.0),
+            Keep::Launched { slot, path } => {
+                format!("keep {} launched slot {}{}", claim.0, slot.0, inside(path.as_ref()))
+            }
             Keep::Ended { report: kind, have, .. } => {
                 format!("keep {} owes {} ..{have}", claim.0, kind.map_or("nothing".to_owned(), report))
             }
@@ -156,6 +159,11 @@ pub fn input_label(input: &Input) -> String {
     }
 }
 
+/// The user's directory that something is about, if it is about one.
+fn inside(path: Option<&PathKey>) -> String {
+    path.map_or(String::new(), |path| format!(" in {path}"))
+}
+
 /// An event as a short text, with the number of what it answers.
 pub fn event_label(event: &Event) -> String {
     match event {
@@ -166,16 +174,18 @@ pub fn event_label(event: &Event) -> String {
             StopKind::Drain { within_ms: Some(ms) } => format!("drain within {ms}"),
             StopKind::Restart => "restart".into(),
         },
-        Event::Recovered { offer, was, .. } => match was {
+        Event::Recovered { offer, was, path, .. } => match was {
             Recovered::Claimed => format!("recovered {} claimed", offer.claim.0),
             Recovered::Launched { slot, acked } => {
-                format!("recovered {} launched slot {} ..{acked}", offer.claim.0, slot.0)
+                let inside = inside(path.as_ref());
+                format!("recovered {} launched slot {} ..{acked}{inside}", offer.claim.0, slot.0)
             }
             Recovered::Ended { report: kind, have, .. } => {
                 format!(
-                    "recovered {} owes {} ..{have}",
+                    "recovered {} owes {} ..{have}{}",
                     offer.claim.0,
-                    kind.map_or("nothing".to_owned(), report)
+                    kind.map_or("nothing".to_owned(), report),
+                    inside(path.as_ref())
                 )
             }
         },

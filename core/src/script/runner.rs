@@ -134,12 +134,13 @@ impl Runner {
         let seen = step(now, Some(event), effects, &self.daemon);
         self.rules.observe(&seen);
         see(Some(&seen));
-        if let Event::Recovered { offer, provider, was } = event
+        if let Event::Recovered { offer, provider, was, path } = event
             && self.ledger.get(offer.claim).is_none()
             && effects.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::Recovered { .. } }))
         {
             // Nobody knows it but the event: then somebody has written it down.
-            self.ledger.add(Record { offer: offer.clone(), provider: provider.clone(), was: *was });
+            let (offer, provider, path) = (offer.clone(), provider.clone(), path.clone());
+            self.ledger.add(Record { offer, provider, was: *was, path });
         }
         self.ledger.apply(effects);
         if let Some((claim, upto)) = taken

@@ -1,6 +1,7 @@
 //! A task that works in a directory of the user: which one it really is, its turn in the line for it, and then a slot again.
 //!
-//! Nothing is touched before the task has both: a task that ends before that only leaves the lines.
+//! Nothing is touched before the task has both: a task that ends before that only leaves the lines. Who touched something keeps the
+//! directory until its last process is gone and the directory is tidied up, but not for its report.
 
 use super::Task;
 use super::lease::Lease;
@@ -16,10 +17,10 @@ use crate::roots::EnvRoots;
 use crate::timer::TimerKey;
 use crate::token::{ParkPermit, PathGuard, SlotPermit};
 
-/// What a task hands back that ended while it waited.
+/// What a task hands back that is still here.
 #[derive(Debug)]
 pub(crate) struct Left {
-    pub(crate) park: ParkPermit,
+    pub(crate) park: Option<ParkPermit>,
     pub(crate) lock: Option<PathGuard>,
 }
 
@@ -59,31 +60,42 @@ impl Task {
     }
 
     /// The directory is free: the task has it, and goes on with the slot that it holds.
-    pub(crate) fn entered(
-        &mut self,
-        cx: &mut Cx<'_>,
-        lock: PathGuard,
-        roots: &mut EnvRoots,
-    ) -> Option<ParkPermit> {
+    pub(crate) fn entered(&mut self, cx: &mut Cx<'_>, lock: PathGuard, roots: &mut EnvRoots) {
         self.directory = Some(lock);
         if let Phase::Resolving { lease, .. } = std::mem::replace(&mut self.phase, Phase::Moving) {
             self.mark_and_prepare(cx, lease, roots);
         }
-        self.park.take()
     }
 
-    /// Another task works in the directory: this one waits for it, and somebody else can have the slot meanwhile.
-    pub(crate) fn wait_for_directory(&mut self, cx: &mut Cx<'_>, holder: ClaimKey) -> Option<SlotPermit> {
+    /// Another task works in the directory: this one waits for it. With a permit it gives its slot to somebody else meanwhile.
+    pub(crate) fn wait_for_directory(
+        &mut self,
+        cx: &mut Cx<'_>,
+        holder: ClaimKey,
+        park: Option<ParkPermit>,
+    ) -> Option<SlotPermit> {
         let claim = self.claim;
+        let slot = park.and_then(|park| self.park(cx, holder, park));
         if let Phase::Resolving { lease, .. } = std::mem::replace(&mut self.phase, Phase::Moving) {
-            cx.fact(Fact::Parked { claim, holder });
             cx.phase(claim, PhaseName::AwaitingDirectory);
             let call = ApiCall::WaitDirectory { claim, holder: Some(holder) };
             let within = cx.timing().request;
             cx.api(ApiOp::Task(claim, TaskOp::WaitDirectory), call, within);
             self.phase = Phase::AwaitingDirectory { lease };
         }
+        slot
+    }
+
+    /// It waits without its slot from now on.
+    pub(crate) fn park(&mut self, cx: &mut Cx<'_>, holder: ClaimKey, park: ParkPermit) -> Option<SlotPermit> {
+        cx.fact(Fact::Parked { claim: self.claim, holder });
+        self.park = Some(park);
         self.slot.take()
+    }
+
+    /// It has its directory, and another task gives it a slot for its right to wait without one.
+    pub(crate) const fn swap_park(&mut self) -> Option<ParkPermit> {
+        self.park.take()
     }
 
     /// The server was told that the task waits, or was not. Where it was, that granted the lease anew.
@@ -100,16 +112,26 @@ impl Task {
         }
     }
 
-    /// It is this task's turn in the directory; a task that does not wait any more gives it back.
-    pub(crate) fn granted(&mut self, cx: &mut Cx<'_>, lock: PathGuard) -> Result<(), PathGuard> {
+    /// It is this task's turn in the directory, and if it has its slot still, it goes on at once; a task that does not wait any more gives the
+    /// directory back.
+    pub(crate) fn granted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        lock: PathGuard,
+        roots: &mut EnvRoots,
+    ) -> Result<(), PathGuard> {
         if !matches!(self.phase, Phase::AwaitingDirectory { .. }) {
             return Err(lock);
         }
-        if let Phase::AwaitingDirectory { lease } = std::mem::replace(&mut self.phase, Phase::Moving) {
-            cx.phase(self.claim, PhaseName::AwaitingSlot);
-            self.phase = Phase::AwaitingSlot { lease };
-        }
         self.directory = Some(lock);
+        if let Phase::AwaitingDirectory { lease } = std::mem::replace(&mut self.phase, Phase::Moving) {
+            if self.slot.is_some() {
+                self.mark_and_prepare(cx, lease, roots);
+            } else {
+                cx.phase(self.claim, PhaseName::AwaitingSlot);
+                self.phase = Phase::AwaitingSlot { lease };
+            }
+        }
         Ok(())
     }
 
@@ -154,27 +176,44 @@ impl Task {
         }
     }
 
-    /// What the task hands back if it ended while it waited; once.
-    pub(crate) fn left(&mut self) -> Option<Left> {
-        let waits = matches!(
-            self.phase,
-            Phase::Resolving { .. } | Phase::AwaitingDirectory { .. } | Phase::AwaitingSlot { .. }
-        );
-        if waits {
-            return None;
+    /// What the task hands back, once: its right to wait without a slot if it ended while it waited; and the user's directory once its last
+    /// process is gone and the directory is tidied up, however long its report takes. What is kept of it says so first.
+    pub(crate) fn left(&mut self, cx: &mut Cx<'_>) -> Left {
+        let park = if self.is_waiting() { None } else { self.park.take() };
+        let lock = if self.needs_directory() { None } else { self.directory.take() };
+        if lock.is_some() && self.touched {
+            let report = match &self.phase {
+                Phase::Settling(settling) => settling.verdict,
+                Phase::Reporting(report) => Some(report.kind()),
+                _ => None,
+            };
+            self.keep_ended(cx, report);
         }
-        let park = self.park.take()?;
-        Some(Left { park, lock: self.directory.take() })
+        Left { park, lock }
+    }
+
+    /// Whether it waits, for the user's directory or for a slot to go with it.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::AwaitingDirectory { .. } | Phase::AwaitingSlot { .. })
+    }
+
+    /// Whether something of it may be in the user's directory, or is about to be.
+    const fn needs_directory(&self) -> bool {
+        match &self.phase {
+            Phase::Settling(settling) => settling.unwind.is_some(),
+            Phase::Reporting(_) | Phase::Sealing { .. } | Phase::Over => false,
+            _ => true,
+        }
     }
 
     /// Whether it waits without a slot.
     pub(crate) const fn is_parked(&self) -> bool {
-        matches!(self.phase, Phase::AwaitingDirectory { .. } | Phase::AwaitingSlot { .. })
+        self.park.is_some()
     }
 
-    /// Whether it may wait without a slot, now or later.
-    pub(crate) const fn may_park(&self) -> bool {
-        self.park.is_some()
+    /// Whether it waits for the user's directory with its slot.
+    pub(crate) const fn holds_in_line(&self) -> bool {
+        matches!(self.phase, Phase::AwaitingDirectory { .. }) && self.slot.is_some()
     }
 
     /// The user's directory that it has for itself.

@@ -46,7 +46,7 @@ pub(crate) struct Task {
     /// The user's directory that it works in, and nobody else.
     #[serde(default)]
     directory: Option<PathGuard>,
-    /// Held for as long as it may have to wait without a slot.
+    /// Held for as long as it waits without a slot.
     #[serde(default)]
     park: Option<ParkPermit>,
     phase: Phase,
@@ -78,7 +78,6 @@ pub(crate) struct Remains {
     pub(crate) provider: Option<Provider>,
     pub(crate) slot: Option<SlotPermit>,
     pub(crate) marks: Vec<EnvRootGuard>,
-    pub(crate) directory: Option<PathGuard>,
     pub(crate) late: Option<Entry>,
 }
 
@@ -110,16 +109,15 @@ impl Task {
         }
     }
 
-    /// Takes a task: marks its directories, then prepares. One that works in a directory of the user has its turn there first: it comes with
-    /// the right to wait.
+    /// Takes a task: marks its directories, then prepares. One that works in a directory of the user has its turn there first.
     pub(crate) fn admit(
         cx: &mut Cx<'_>,
         offer: Offer,
         provider: Provider,
-        (slot, park): (SlotPermit, Option<ParkPermit>),
+        slot: SlotPermit,
         roots: &mut EnvRoots,
     ) -> Self {
-        let index = slot.index;
+        let (index, in_place) = (slot.index, offer.in_place);
         cx.emit(Effect::Keep {
             claim: offer.claim,
             entry: Keep::Claimed { offer: offer.clone(), provider: provider.clone() },
@@ -129,8 +127,7 @@ impl Task {
         cx.fact(Fact::Admitted { claim, task: id, runtime, slot: index });
         task.watch = Watch::start(cx, claim);
         let lease = Lease::start(cx, claim);
-        task.park = park;
-        if task.park.is_some() {
+        if in_place {
             task.resolve(cx, lease);
         } else {
             task.mark_and_prepare(cx, lease, roots);
@@ -178,7 +175,8 @@ impl Task {
     /// Has the outcome written down, so that it outlives this process: before it is told, and whenever it changes.
     fn keep_ended(&self, cx: &mut Cx<'_>, report: Option<ReportKind>) {
         let (_, have, _) = self.messages.rest();
-        let entry = Keep::Ended { report, have, usage: !self.usage.is_settled(), ran: self.ran };
+        let path = self.directory.as_ref().filter(|_| self.touched).map(|lock| lock.path.clone());
+        let entry = Keep::Ended { report, have, usage: !self.usage.is_settled(), ran: self.ran, path };
         cx.emit(Effect::Keep { claim: self.claim, entry });
     }
 
@@ -543,7 +541,6 @@ impl Task {
             provider: self.provider.filter(|_| self.slot.is_some() || self.ran),
             slot: self.slot,
             marks: self.marks,
-            directory: self.directory,
             late,
         }
     }

@@ -12,7 +12,7 @@ use crate::event::Offer;
 use crate::id::{Provider, SlotIndex};
 use crate::reason::FailReason;
 use crate::roots::EnvRoots;
-use crate::token::SlotPermit;
+use crate::token::{PathGuard, SlotPermit};
 
 /// What is owed for a task that is over.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,11 @@ impl Task {
         provider: Provider,
         slot: Option<SlotPermit>,
         (own, acked): (SlotIndex, u32),
-        roots: &mut EnvRoots,
+        (roots, directory): (&mut EnvRoots, Option<PathGuard>),
     ) -> Self {
         cx.fact(told(&offer, slot.as_ref().map(|slot| slot.index)));
         let mut task = Self::new(offer, Some(provider), slot);
+        task.directory = directory;
         let claim = task.claim;
         task.mark(roots);
         (task.touched, task.ran) = (true, true);
@@ -58,9 +59,15 @@ impl Task {
 
     /// It is over. It is reported as it was written down: the server, which may have taken the report already, is not asked for its
     /// view again.
-    pub(crate) fn owing(cx: &mut Cx<'_>, offer: Offer, owed: Owed, roots: &mut EnvRoots) -> Self {
+    pub(crate) fn owing(
+        cx: &mut Cx<'_>,
+        offer: Offer,
+        owed: Owed,
+        (roots, directory): (&mut EnvRoots, Option<PathGuard>),
+    ) -> Self {
         cx.fact(told(&offer, None));
         let mut task = Self::new(offer, None, None);
+        task.directory = directory;
         task.mark(roots);
         (task.touched, task.ran) = (true, owed.ran);
         task.record = owed.ran && owed.report != ReportKind::CancelAck;

@@ -28,7 +28,8 @@ impl Task {
             cx.phase(claim, PhaseName::Running);
             cx.emit(Effect::Progress { claim, step: 1 });
         }
-        cx.emit(Effect::Keep { claim, entry: Keep::Launched { slot } });
+        let path = self.directory.as_ref().map(|lock| lock.path.clone());
+        cx.emit(Effect::Keep { claim, entry: Keep::Launched { slot, path } });
         self.ran = true;
         let op = cx.run(claim, LaunchCall::new(claim, slot, fresh, &prepared, &lease));
         let pulse = Pulse::start(cx, claim, self.provider.as_ref());

@@ -133,7 +133,9 @@ fn events() -> Vec<Event> {
     let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Release];
     let mut all = vec![Event::Tick];
     all.extend(stops.map(|how| Event::Stop { how }));
-    all.extend(was.map(|was| Event::Recovered { offer: offer(), provider: "claude".into(), was }));
+    let paths = [None, None, Some("dir-1".into()), None];
+    let recovered = |(was, path)| Event::Recovered { offer: offer(), provider: "claude".into(), was, path };
+    all.extend(was.into_iter().zip(paths).map(recovered));
     all.extend(
         owners.into_iter().zip(asks.into_iter().cycle()).map(|(owner, ask)| Event::Gate { owner, ask }),
     );
@@ -261,12 +263,25 @@ fn effects() -> Vec<Effect> {
         Effect::Run { op: OP, call: launch },
         Effect::Run { op: OP, call: LaunchCall::attach(CLAIM, SlotIndex(0), 7) },
         Effect::Keep { claim: CLAIM, entry: Keep::Claimed { offer: offer(), provider: "claude".into() } },
-        Effect::Keep { claim: CLAIM, entry: Keep::Launched { slot: SlotIndex(0) } },
+        Effect::Keep { claim: CLAIM, entry: Keep::Launched { slot: SlotIndex(0), path: None } },
         Effect::Keep {
             claim: CLAIM,
-            entry: Keep::Ended { report: Some(ReportKind::Complete), have: 3, usage: false, ran: true },
+            entry: Keep::Launched { slot: SlotIndex(0), path: Some("dir-1".into()) },
         },
-        Effect::Keep { claim: CLAIM, entry: Keep::Ended { report: None, have: 3, usage: true, ran: false } },
+        Effect::Keep {
+            claim: CLAIM,
+            entry: Keep::Ended {
+                report: Some(ReportKind::Complete),
+                have: 3,
+                usage: false,
+                ran: true,
+                path: None,
+            },
+        },
+        Effect::Keep {
+            claim: CLAIM,
+            entry: Keep::Ended { report: None, have: 3, usage: true, ran: false, path: None },
+        },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Granted },
         Effect::Gate { owner: GateOwner::Reload, answer: GateAnswer::Busy },
         Effect::Cancel { op: OP },

@@ -1,8 +1,8 @@
 //! Users' directories and their lines.
 
 use super::harness::{Tamper, has, hide, instead, notice, twice};
-use longshore_core::effect::{ApiCall, Effect, EndReason, Fact};
-use longshore_core::event::{Event, FsReply};
+use longshore_core::effect::{ApiCall, Effect, EndReason, Fact, Keep};
+use longshore_core::event::{Event, FsReply, Recovered};
 use longshore_core::id::{OpId, PathKey};
 use longshore_core::reason::FailReason;
 use longshore_core::script::effect_label;
@@ -37,7 +37,28 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
     ("INV-90", |_, _, fx| another(fx, "is parked")),
     ("INV-91", |_, _, fx| twice(fx, "resolve")),
-    ("INV-92", |_, _, fx| has(fx, "is awaitingslot") && hide(fx, "is released")),
+    ("INV-92", |_, event, fx| {
+        let unwound = matches!(event, Event::Fs { .. }) && has(fx, "is awaitingslot");
+        if unwound {
+            *event = Event::Tick;
+        }
+        unwound
+    }),
+    ("LEDGER-PATH", |_, _, fx| {
+        let launched = fx.iter_mut().find_map(|effect| match effect {
+            Effect::Keep { entry: Keep::Launched { path, .. }, .. } => path.take(),
+            _ => None,
+        });
+        launched.is_some()
+    }),
+    ("LEDGER-PATH", |_, _, fx| has(fx, "is awaitingslot") && hide(fx, "keep ")),
+    ("LEDGER-PATH", |_, event, _| match event {
+        Event::Recovered { path: Some(path), was: Recovered::Launched { .. }, .. } => {
+            *path = PathKey::new("dir-9");
+            true
+        }
+        _ => false,
+    }),
     ("INV-93", |_, _, fx| {
         let ended = fx
             .iter()
@@ -53,7 +74,8 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
     ("LDR-2", |_, _, fx| twice(fx, "wait-directory")),
     ("LDR-2", |_, _, fx| hide(fx, "wait-directory")),
-    ("PARK-BOUND", |_, _, fx| twice(fx, "claim ") || twice(fx, "one ")),
+    ("PARK-BOUND", |_, _, fx| hide(fx, "is parked")),
+    ("PARK-BOUND", |_, _, fx| has(fx, "wait-directory") && hide(fx, "is parked")),
     ("PATH-FIFO", |_, _, fx| another(fx, "is awaitingslot")),
     ("PATH-GRANT", |_, _, fx| {
         // Who gets it mostly goes on at once.

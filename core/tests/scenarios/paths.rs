@@ -1,13 +1,13 @@
 //! Tasks that work in a directory of the user: one at a time, the others parked.
 
-use crate::rig::{BAD_REQUEST, Rig, SERVER_ERROR, ended, ms, offer, secs, with};
+use crate::rig::{BAD_REQUEST, Rig, SERVER_ERROR, ended, ms, offer, registered, secs, with, workspaces};
 use longshore_core::config::ClaimMode::{Batch, PerRuntime};
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::PhaseName;
 use longshore_core::error::FsError;
-use longshore_core::event::{ClaimKey, Offer, RunEnd, TaskStatus};
-use longshore_core::id::Provider;
+use longshore_core::event::{ClaimKey, Event, Offer, Recovered, RunEnd, StopKind, TaskStatus, WsEvent};
+use longshore_core::id::{PathKey, Provider, SlotIndex};
 use longshore_core::reason::FailReason;
 
 fn in_place(claim: u64, runtime: &str) -> Offer {
@@ -70,7 +70,7 @@ fn inv_90_tasks_on_one_directory_run_one_after_the_other_in_order() {
     starts(&mut d, 1);
     d.clear();
     finish(&mut d, 1);
-    d.assert_order(&["is released 1", "is awaitingslot 2", "is unparked 2 slot 2", "prepare 2"]);
+    d.assert_order(&["unwind 1", "is awaitingslot 2", "is unparked 2 slot 2", "prepare 2", "is released 1"]);
     assert!(!d.is_open("prepare 3"));
     starts(&mut d, 2);
     finish(&mut d, 2);
@@ -111,38 +111,223 @@ fn bug_03_a_parked_task_uses_no_slot() {
 }
 
 #[test]
-fn inv_92_the_directory_is_kept_until_the_report_is_settled_and_the_task_sealed() {
-    let mut d = serving(4);
-    arrives(&mut d, 1, "dir-1");
-    arrives(&mut d, 2, "dir-1");
+fn bug_03_a_a_task_for_another_directory_starts_while_two_are_parked_and_one_runs() {
+    let mut d = serving(2);
+    arrives(&mut d, 1, "dir-x");
     starts(&mut d, 1);
-    d.run("run 1", ended(RunEnd::Completed, 0));
-    d.before_report(1);
-    d.err("complete 1", SERVER_ERROR);
-    d.pass(secs(6));
-    d.ok("complete 1");
+    arrives(&mut d, 2, "dir-x");
+    arrives(&mut d, 3, "dir-x");
+    d.assert_saw("is parked 2 behind 1");
+    d.assert_saw("is parked 3 behind 1");
+    assert_eq!((d.view().parked_tasks(), d.view().free_slots()), (2, 0), "the free slot is in a claim");
+    assert_eq!(d.view().claims(), 1, "it is asked for more at once, with no poll between");
+    arrives(&mut d, 4, "dir-y");
+    assert!(d.is_open("prepare 4"));
+    starts(&mut d, 4);
+    d.live(secs(60));
     assert_eq!(phase(&d, 2), Some(PhaseName::AwaitingDirectory));
-    d.ok("seal 1 record");
-    assert!(d.is_open("prepare 2"), "and then, in the same step, the next one has it");
+    assert_eq!(phase(&d, 3), Some(PhaseName::AwaitingDirectory));
+    finish(&mut d, 1);
+    assert!(d.is_open("prepare 2"));
+}
+
+/// Two are parked behind task 1, and no third one may be: task 4 waits with its slot.
+fn crowded() -> Rig {
+    let mut d = serving(2);
+    for claim in 1..=4 {
+        arrives(&mut d, claim, "dir-1");
+    }
+    starts(&mut d, 1);
+    d
 }
 
 #[test]
-fn a_late_report_does_not_keep_the_directory() {
+fn no_more_tasks_are_parked_than_there_are_slots_and_another_one_waits_with_its_slot() {
+    let mut d = crowded();
+    d.assert_not("is parked 4");
+    d.assert_saw("wait-directory 4");
+    assert_eq!(phase(&d, 4), Some(PhaseName::AwaitingDirectory));
+    assert_eq!((d.view().parked_tasks(), d.view().path_locks()), (2, 1));
+    d.clear();
+    d.hint(None);
+    d.live(secs(120));
+    d.assert_not("claim");
+    d.run("run 1", ended(RunEnd::Completed, 0));
+    d.clear();
+    d.ok("unwind 1");
+    d.assert_order(&["is awaitingslot 2", "is parked 4 behind 2", "is unparked 2 slot 1", "prepare 2"]);
+    assert_eq!(d.view().parked_tasks(), 2);
+    d.assert_not("wait-directory");
+}
+
+#[test]
+fn one_that_waits_with_its_slot_goes_on_at_once_when_it_is_its_turn() {
+    let mut d = crowded();
+    d.clear();
+    d.pass(secs(5));
+    for claim in [2, 3] {
+        d.status(&format!("status {claim}"), TaskStatus::Cancelled);
+    }
+    d.assert_saw("is parked 4 behind 1");
+    let mut d = serving(1);
+    arrives(&mut d, 1, "dir-1");
+    d.ok("prepare 1");
+    d.err("start 1", SERVER_ERROR);
+    assert_eq!(d.view().parked_tasks(), 0);
+    let mut d = crowded();
+    d.stop();
+    d.assert_saw("fail 4 runtime_offline");
+    assert_eq!((d.view().parked_tasks(), d.count_like("is unparked")), (0, 0));
+}
+
+#[test]
+fn nobody_waits_for_room_that_one_behind_it_has() {
+    let mut cfg: Config = with(3, PerRuntime);
+    cfg.provider_caps.insert(Provider::new("claude"), 1);
+    let mut d = Rig::serving(cfg, &["r-1:claude", "r-2:codex"]);
+    d.live(secs(31));
+    d.offer(&in_place(1, "r-2"));
+    d.resolves(1, "dir-1");
+    starts(&mut d, 1);
+    for claim in 2..=5 {
+        arrives(&mut d, claim, "dir-1");
+    }
+    d.assert_not("is parked 5");
+    d.run("run 1", ended(RunEnd::Completed, 0));
+    d.clear();
+    d.ok("unwind 1");
+    d.assert_order(&["is awaitingslot 2", "is parked 5 behind 2", "prepare 2"]);
+}
+
+#[test]
+fn bug_03_b_the_directory_is_passed_on_while_the_report_hangs() {
     let mut d = serving(4);
     arrives(&mut d, 1, "dir-1");
     arrives(&mut d, 2, "dir-1");
     starts(&mut d, 1);
+    d.clear();
     d.run("run 1", ended(RunEnd::Completed, 0));
-    d.before_report(1);
-    while !d.is_open("seal 1 record") {
-        d.err("complete 1", SERVER_ERROR);
-        while !d.is_open("complete 1") && !d.is_open("seal 1 record") {
-            d.live(secs(1));
-        }
-    }
-    assert_eq!(d.count("complete 1"), 6);
+    assert!(d.is_open("unwind 1") && !d.is_open("prepare 2"), "inv_92: it is not tidied up yet");
+    d.ok("unwind 1");
+    d.assert_order(&["unwind 1", "keep 1 owes complete ..0", "is awaitingslot 2", "prepare 2"]);
+    d.status("status 1", TaskStatus::Running);
+    starts(&mut d, 2);
+    d.live(secs(29));
+    assert!(d.is_open("run 2") && d.is_open("complete 1"));
+    assert_eq!(d.view().path_locks(), 1);
+    d.ok("complete 1");
     d.ok("seal 1 record");
+    assert_eq!(d.view().path_locks(), 1, "that of task 2");
+}
+
+#[test]
+fn inv_92_a_task_that_touched_nothing_leaves_the_directory_when_it_ends() {
+    let mut d = capped();
+    d.stop();
+    d.assert_saw("fail 2 runtime_offline");
+    assert!(d.is_open("fail 2 runtime_offline"));
+    assert_eq!(d.view().path_locks(), 0);
+}
+
+#[test]
+fn bug_03_c_a_cancelled_wait_is_gone_and_the_others_keep_their_places() {
+    let mut d = serving(4);
+    for claim in 1..=3 {
+        arrives(&mut d, claim, "dir-1");
+    }
+    starts(&mut d, 1);
+    d.clear();
+    d.hint(Some("r-1"));
+    d.pass(secs(5));
+    d.status("status 2", TaskStatus::Cancelled);
+    d.status("status 1", TaskStatus::Running);
+    d.assert_saw("is released 2");
+    assert!(d.is_open("run 1"));
+    assert_eq!((d.view().parked_tasks(), phase(&d, 3)), (1, Some(PhaseName::AwaitingDirectory)));
+    d.assert_not("is ending 1");
+    finish(&mut d, 1);
+    assert!(d.is_open("prepare 3"));
+}
+
+/// The process is killed while task 1 runs in its directory; the next one serves, and a task for the same directory comes.
+fn taken_over(before: impl FnOnce(&mut Rig)) -> Rig {
+    let mut d = serving(4);
+    arrives(&mut d, 1, "dir-1");
+    starts(&mut d, 1);
+    before(&mut d);
+    d.crash();
+    assert_eq!(d.view().path_locks(), 1, "it has its directory before any runtime is registered");
+    d
+}
+
+fn serves_again(d: &mut Rig) {
+    d.api("workspaces", Ok(workspaces(&["ws-1"])));
+    d.api("register ws-1", Ok(registered(&["r-1:claude"])));
+    if d.is_open("orphans r-1") {
+        d.ok("orphans r-1");
+    }
+    d.ws(WsEvent::Up);
+}
+
+#[test]
+fn inv_90_a_run_of_an_earlier_process_has_its_directory_still() {
+    let mut d = taken_over(|d| d.assert_saw("keep 1 launched slot 0 in dir-1"));
+    serves_again(&mut d);
+    arrives(&mut d, 2, "dir-1");
+    d.assert_saw("is parked 2 behind 1");
+    d.run("run 1 attached", ended(RunEnd::Completed, 0));
+    assert!(!d.is_open("prepare 2"));
+    d.ok("unwind 1");
     assert!(d.is_open("prepare 2"));
+}
+
+#[test]
+fn inv_90_an_ended_run_has_its_directory_until_that_is_tidied_up() {
+    let mut d = taken_over(|d| d.run("run 1", ended(RunEnd::Completed, 0)));
+    assert!(d.is_open("unwind 1"));
+    d.ok("unwind 1");
+    assert_eq!(d.view().path_locks(), 0);
+    assert!(d.is_open("complete 1"));
+    d.crash();
+    assert_eq!(d.view().path_locks(), 0, "and the next process knows that");
+    assert!(d.is_open("unwind 1"));
+}
+
+#[test]
+fn a_record_of_a_directory_that_somebody_has_is_followed_without_it() {
+    let mut d = serving(4);
+    arrives(&mut d, 1, "dir-1");
+    starts(&mut d, 1);
+    d.feed(Event::Recovered {
+        offer: in_place(7, "r-1"),
+        provider: Provider::new("claude"),
+        was: Recovered::Launched { slot: SlotIndex(3), acked: 0 },
+        path: Some(PathKey::new("dir-1")),
+    });
+    d.assert_saw("run 7 attached");
+    assert_eq!(d.view().path_locks(), 1);
+    finish(&mut d, 1);
+    assert_eq!(d.view().path_locks(), 0);
+}
+
+#[test]
+fn a_restart_gives_no_slot_to_who_is_parked_and_a_drain_does() {
+    for (how, grants) in [(StopKind::Restart, 0), (StopKind::Drain { within_ms: None }, 1)] {
+        let mut d = serving(4);
+        arrives(&mut d, 1, "dir-1");
+        starts(&mut d, 1);
+        arrives(&mut d, 2, "dir-1");
+        d.clear();
+        d.feed(Event::Stop { how });
+        if d.is_open("run 1") {
+            d.run("run 1", ended(RunEnd::Completed, 0));
+        }
+        if d.is_open("unwind 1") {
+            d.ok("unwind 1");
+        }
+        assert_eq!(d.count_like("is unparked 2"), grants, "{how:?}");
+        assert_eq!(d.count("prepare 2"), grants, "{how:?}");
+    }
 }
 
 #[test]
@@ -202,25 +387,8 @@ fn a_parked_task_gets_the_next_free_slot_before_any_claim() {
     d.hint(None);
     d.clear();
     finish(&mut d, 1);
-    d.assert_order(&["is released 1", "is awaitingslot 2", "is unparked 2 slot 0", "prepare 2"]);
+    d.assert_order(&["is awaitingslot 2", "is released 1", "is unparked 2 slot 0", "prepare 2"]);
     d.assert_not("claim");
-}
-
-#[test]
-fn no_more_tasks_are_parked_than_there_are_slots_and_then_none_is_asked_for() {
-    let mut d = serving(2);
-    arrives(&mut d, 1, "dir-1");
-    starts(&mut d, 1);
-    arrives(&mut d, 2, "dir-1");
-    arrives(&mut d, 3, "dir-1");
-    assert_eq!((d.view().parked_tasks(), d.view().free_slots()), (2, 1));
-    d.clear();
-    d.hint(None);
-    d.live(secs(120));
-    d.assert_not("claim");
-    finish(&mut d, 1);
-    assert!(d.is_open("prepare 2"));
-    assert!(d.is_open("claim all 1"), "what was wanted meanwhile is asked for as soon as one is parked less");
 }
 
 #[test]
@@ -281,7 +449,10 @@ fn a_wait_has_no_timeout_and_the_preparation_after_it_has_all_of_its_time() {
     arrives(&mut d, 1, "dir-1");
     starts(&mut d, 1);
     arrives(&mut d, 2, "dir-1");
-    d.live(secs(3600));
+    for _ in 0..12 {
+        d.live(secs(300));
+        d.says("run 1", 0);
+    }
     assert_eq!(phase(&d, 2), Some(PhaseName::AwaitingDirectory));
     finish(&mut d, 1);
     d.live(secs(299));
@@ -369,7 +540,7 @@ fn a_parked_task_gives_its_room_back_and_waits_for_it() {
     starts(&mut d, 2);
     d.clear();
     finish(&mut d, 2);
-    d.assert_order(&["is released 2", "is awaitingslot 4", "prepare 4"]);
+    d.assert_order(&["is awaitingslot 4", "prepare 4", "is released 2"]);
 }
 
 #[test]

@@ -389,6 +389,7 @@ fn inv_116_what_is_here_is_not_taken_over_a_second_time() {
         offer: offer(claim, "t-1", "r-1"),
         provider: Provider::new("claude"),
         was: Recovered::Launched { slot: SlotIndex(0), acked: 0 },
+        path: None,
     };
     d.feed(again(1));
     d.assert_not("is recovered");
@@ -413,6 +414,7 @@ fn a_process_that_stops_leaves_what_was_kept_to_the_next_one() {
             usage: false,
             ran: true,
         },
+        path: None,
     });
     d.assert_not("is recovered");
     d.assert_not("complete");

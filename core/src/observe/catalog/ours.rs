@@ -34,7 +34,18 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("CLAIM-FALLBACK", "a claim that the connection did not deliver is sent over HTTP", "ours", &[Rule]),
     inv("CLAIM-RATE", "tasks are not asked for again and again while nothing is new", "ours", &[Rule]),
     inv("GATE-ANSWER", "who asks for the gate is answered", "ours", &[Rule]),
-    inv("PARK-BOUND", "no more tasks are parked than there are slots", "ours", &[Rule]),
+    inv(
+        "LEDGER-PATH",
+        "what is written down of a launched task names the user's directory that it has, until it has left that",
+        "ours",
+        &[Rule],
+    ),
+    inv(
+        "PARK-BOUND",
+        "no more tasks are parked than there are slots, and only then does one wait with its slot",
+        "ours",
+        &[Rule],
+    ),
     inv(
         "PATH-FIFO",
         "a user's directory is given out in the order in which it was asked for",
@@ -45,7 +56,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("PATH-LEFT", "no directory stays locked without a task", "ours", &[Rule]),
     inv(
         "UNPARK-FIRST",
-        "a parked task that has its directory gets a slot before any new claim",
+        "a parked task that has its directory gets a slot before any new claim, and before one that only waits",
         "ours",
         &[Rule],
     ),
