@@ -113,7 +113,12 @@ fn what_is_kept_of_nothing_is_noticed() {
         fault: None,
         in_place: false,
     };
-    runner.ledger.add(Record { offer, provider: Provider::new("claude"), was: Recovered::Claimed });
+    runner.ledger.add(Record {
+        offer,
+        provider: Provider::new("claude"),
+        path: None,
+        was: Recovered::Claimed,
+    });
     runner.heal();
     let broken: Vec<_> = runner.violations().iter().map(|violation| violation.rule).collect();
     assert_eq!(broken, ["LEDGER-AT-REST"]);
