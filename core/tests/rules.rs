@@ -354,7 +354,7 @@ const PATH_TAMPERS: &[(&str, Tamper)] = &[
     ("PATH-GRANT", |_, fx| hide(fx, "is awaitingslot")),
     ("PATH-LEFT", |_, fx| comes(fx, "prepare") && hide(fx, "is awaitingroot")),
     ("UNPARK-ORDER", |_, fx| another(fx, "is unparked")),
-    ("UNPARK-FIRST", |_, fx| comes(fx, "claim") && hide(fx, "is unparked")),
+    ("UNPARK-FIRST", |_, fx| hide(fx, "is unparked")),
     ("LDR-2", |_, fx| twice(fx, "wait-directory")),
     ("LDR-2", |_, fx| hide(fx, "wait-directory")),
     ("INV-135", |event, fx| instead(event, fx, "resolve", Event::stop())),

@@ -53,11 +53,9 @@ impl TaskBook {
 
     /// Tasks of a provider that hold a slot, and runs of an earlier process, which may have found none.
     pub(super) fn of_provider(&self, provider: &Provider) -> usize {
-        let runs = |life: &Life| {
-            life.slot.is_some() || matches!(life.recovered, Some(Recovered::Launched { .. }))
-        };
-        let holds =
-            |life: &&Life| !life.released && runs(life) && life.provider.as_ref() == Some(provider);
+        let runs =
+            |life: &Life| life.slot.is_some() || matches!(life.recovered, Some(Recovered::Launched { .. }));
+        let holds = |life: &&Life| !life.released && runs(life) && life.provider.as_ref() == Some(provider);
         self.lives.values().filter(holds).count()
     }
 
