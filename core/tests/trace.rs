@@ -446,7 +446,8 @@ proptest! {
 #[test]
 fn a_checkpoint_restores_in_every_phase_of_a_task() {
     use PhaseName::{
-        AwaitingDirectory, Preparing, Reporting, Resolving, Running, Sealing, Settling, Starting,
+        AwaitingDirectory, AwaitingSlot, Preparing, Reporting, Resolving, Running, Sealing, Settling,
+        Starting,
     };
     let (mut seen, mut late) = (std::collections::BTreeSet::new(), false);
     for seed in 1..40 {
@@ -468,6 +469,16 @@ fn a_checkpoint_restores_in_every_phase_of_a_task() {
     assert!(late, "some life has late reports");
     assert_eq!(
         seen.into_iter().collect::<Vec<_>>(),
-        [Resolving, AwaitingDirectory, Preparing, Starting, Running, Settling, Reporting, Sealing]
+        [
+            Resolving,
+            AwaitingDirectory,
+            AwaitingSlot,
+            Preparing,
+            Starting,
+            Running,
+            Settling,
+            Reporting,
+            Sealing
+        ]
     );
 }

@@ -34,6 +34,8 @@ pub(super) struct PathBook {
     kept: BTreeMap<ClaimKey, PathKey>,
     /// What this step's event says that a claim of an earlier process has.
     coming: Option<(ClaimKey, PathKey)>,
+    /// Whether a claim over the control connection ended in this step: it may go on over HTTP with the slots that it holds.
+    resent: bool,
 }
 
 impl PathBook {
@@ -44,6 +46,7 @@ impl PathBook {
             }
             // It was begun once no process was left: that is INV-80.
             (What::Fs(FsCall::Unwind { claim }), _) => self.leave(*claim),
+            (What::Api(ApiCall::ClaimOver { .. }), _) => self.resent = true,
             _ => {}
         }
     }
@@ -114,7 +117,7 @@ impl PathBook {
                 }
                 ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {
                     let waits = self.ready.iter().find(|ready| Self::has_room(cfg, claims, tasks, **ready));
-                    found.require(waits.is_none(), "UNPARK-FIRST", || {
+                    found.require(waits.is_none() || self.resent, "UNPARK-FIRST", || {
                         format!("tasks are asked for while {waits:?} has its directory and no slot")
                     });
                 }
@@ -199,16 +202,16 @@ impl PathBook {
 
     /// A claim of a line has its directory.
     fn granted(&mut self, claim: ClaimKey, found: &mut Found) {
+        let first = self.directory(claim).and_then(|directory| directory.line.first());
+        found.require(first == Some(&claim), "PATH-FIFO", || {
+            format!("claim {} gets a directory out of turn, before {first:?}", claim.0)
+        });
         let Some(path) = self.of.get(&claim) else { return };
         let still = self.kept.iter().find(|(_, kept)| *kept == path);
         found.require(still.is_none(), "LEDGER-PATH", || {
             format!("claim {} gets {path}, and it is written down that {still:?} has it", claim.0)
         });
         let Some(directory) = self.directories.get_mut(path) else { return };
-        let first = directory.line.first();
-        found.require(first == Some(&claim), "PATH-FIFO", || {
-            format!("claim {} gets a directory out of turn, before {first:?}", claim.0)
-        });
         found.require(directory.holder.is_none(), "INV-92", || {
             format!("claim {} gets a directory that {:?} has not left", claim.0, directory.holder)
         });
@@ -234,7 +237,7 @@ impl PathBook {
         tasks: &TaskBook,
         found: &mut Found,
     ) {
-        self.coming = None;
+        (self.coming, self.resent) = (None, false);
         let mut with_slot = Vec::new();
         for (path, directory) in &self.directories {
             found.require(directory.holder.is_some() || directory.line.is_empty(), "PATH-GRANT", || {
