@@ -1,5 +1,5 @@
 //! Sweeps the simulator and measures it:
-//! `cargo run --release -p longshore-core --features sim --example simulate -- SEEDS [FROM] [norules] [log] [small] [marks]`.
+//! `cargo run --release -p longshore-core --features sim --example simulate -- SEEDS [FROM] [norules] [log] [small]`.
 //!
 //! `log` tells what the world of a failing seed did, `small` makes each first failure of a rule small and tells its trace.
 #![expect(
@@ -13,6 +13,27 @@ use longshore_core::sim::{Mark, Marks, SimConfig, run, shrink};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "canary")]
+fn canary(args: &[String]) -> Option<longshore_core::sim::Canary> {
+    use longshore_core::sim::Canary;
+    args.iter().find_map(|arg| match arg.as_str() {
+        "posts" => Some(Canary::RetriesPosts),
+        "reports" => Some(Canary::LosesReports),
+        "ledger" => Some(Canary::LosesLedger),
+        _ => None,
+    })
+}
+
+fn tell_small(cfg: &SimConfig) {
+    let all = run(&SimConfig { record: true, ..cfg.clone() }).failure.map_or(0, |failure| failure.script.len());
+    let Some(small) = shrink(cfg) else { return };
+    let (inputs, faults) = (small.failure.script.len(), &small.faults);
+    println!("smaller, {inputs} inputs of {all}, alone {}, with {faults:?}: {}", small.alone, small.failure);
+    if let Ok(trace) = small.trace() {
+        println!("{}", String::from_utf8_lossy(&trace));
+    }
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |nth: usize, usual: u64| args.get(nth).and_then(|text| text.parse().ok()).unwrap_or(usual);
@@ -25,20 +46,16 @@ fn main() {
     let begun = Instant::now();
     for seed in from..from + seeds {
         let cfg = SimConfig { rules, record, ..SimConfig::swarm(seed) };
+        #[cfg(feature = "canary")]
+        let cfg = SimConfig { canary: canary(&args), ..cfg };
         let outcome = run(&cfg);
         if let Some(failure) = &outcome.failure {
             println!("{failure}");
             failure.log.iter().for_each(|line| println!("{line}"));
             let list = failures.entry(failure.rule.clone()).or_default();
             list.push(seed);
-            if small
-                && list.len() == 1
-                && let Some(small) = shrink(&cfg)
-                && let Ok(trace) = small.trace()
-            {
-                let (inputs, faults) = (small.failure.script.len(), &small.faults);
-                println!("smaller, {inputs} inputs, alone {}, with {faults:?}: {}", small.alone, small.failure);
-                println!("{}", String::from_utf8_lossy(&trace));
+            if small && list.len() <= 1 {
+                tell_small(&cfg);
             }
         }
         steps += outcome.steps;
