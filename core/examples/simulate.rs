@@ -25,7 +25,8 @@ fn canary(args: &[String]) -> Option<longshore_core::sim::Canary> {
 }
 
 fn tell_small(cfg: &SimConfig) {
-    let all = run(&SimConfig { record: true, ..cfg.clone() }).failure.map_or(0, |failure| failure.script.len());
+    let all =
+        run(&SimConfig { record: true, ..cfg.clone() }).failure.map_or(0, |failure| failure.script.len());
     let Some(small) = shrink(cfg) else { return };
     let (inputs, faults) = (small.failure.script.len(), &small.faults);
     println!("smaller, {inputs} inputs of {all}, alone {}, with {faults:?}: {}", small.alone, small.failure);
