@@ -179,6 +179,9 @@ impl World {
         if let Some(record) = self.ledger.iter().next() {
             return Some(Still::Record(record.claim()));
         }
+        if self.plane.open_tasks() == 0 {
+            return None;
+        }
         let row = self.plane.tasks().find(|row| !row.state.is_terminal())?;
         Some(Still::Row { task: row.id.clone(), state: row.state, deliveries: row.deliveries })
     }

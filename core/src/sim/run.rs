@@ -130,7 +130,11 @@ const ROUNDS: u32 = 4;
 /// Steps of the core that are spent on it, about.
 const SHRINK_STEPS: u64 = 6_000_000;
 /// A smaller world is another world, in which the same may have to happen elsewhere: so many are tried of each.
-const WORLDS: u64 = 12;
+const WORLDS: u64 = 120;
+/// Before anything else, a world is looked for that shows it in so many seconds: of short ones many can be tried.
+const SHORT: [u64; 6] = [2, 5, 10, 20, 40, 80];
+/// So many of each.
+const SHORT_WORLDS: u64 = 120;
 
 /// No world is made shorter than this.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -161,8 +165,8 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     let mut failure = *run(&best).failure?;
     let mut spent = 0;
     // The same failure in a world like this one, of this seed or another, in no more steps of the last life than `most`.
-    let mut same = |cfg: &SimConfig, rule: &str, most: usize| {
-        (0..WORLDS).find_map(|nth| {
+    let mut same = |cfg: &SimConfig, worlds: u64, rule: &str, most: usize| {
+        (0..worlds).find_map(|nth| {
             if spent > SHRINK_STEPS {
                 return None;
             }
@@ -173,13 +177,22 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
             Some((cfg, *found))
         })
     };
+    for secs in SHORT {
+        let less = SimConfig { horizon: Duration::from_secs(secs), ..best.clone() };
+        if less.horizon < best.horizon
+            && let Some(found) = same(&less, SHORT_WORLDS, &failure.rule, failure.script.len())
+        {
+            (best, failure) = found;
+            break;
+        }
+    }
     for _ in 0..ROUNDS {
         let before = best.clone();
         for fault in Fault::ALL {
             let mut less = best.clone();
             less.faults.set(*fault, 0);
             if less != best
-                && let Some(found) = same(&less, &failure.rule, failure.script.len())
+                && let Some(found) = same(&less, WORLDS, &failure.rule, failure.script.len())
             {
                 (best, failure) = found;
             }
@@ -191,7 +204,7 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
                 if less == best || less.horizon < SHORTEST {
                     break;
                 }
-                let Some(found) = same(&less, &failure.rule, failure.script.len()) else { break };
+                let Some(found) = same(&less, WORLDS, &failure.rule, failure.script.len()) else { break };
                 (best, failure) = found;
             }
         }
