@@ -64,9 +64,10 @@ fn main() {
         elapsed += outcome.elapsed;
         marks.add(&outcome.marks);
     }
-    let took = begun.elapsed().as_secs_f64();
+    let took = begun.elapsed();
     println!("{seeds} seeds, {steps} steps, {lives} lives, {} virtual hours", elapsed.as_secs() / 3600);
-    println!("{took:.2} s, {} steps/s", steps.checked_div((took * 1000.0) as u64).unwrap_or(0) * 1000);
+    let rate = u128::from(steps) * 1000 / took.as_millis().max(1);
+    println!("{:.2} s, {rate} steps/s", took.as_secs_f64());
     for (rule, seeds) in &failures {
         println!("{rule}: {} seeds, such as {:?}", seeds.len(), &seeds[..seeds.len().min(8)]);
     }

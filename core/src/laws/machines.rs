@@ -79,12 +79,7 @@ impl Machine for Runtimes {
                 self.registered(cx, (op, &workspace), r, &|_| Ours::Nothing);
             }
             ApiOp::Orphans(runtime) => {
-                self.orphans_done(
-                    cx,
-                    (op, &runtime),
-                    r.is_err_and(crate::error::ApiError::is_passing),
-                    Ours::Nothing,
-                );
+                self.orphans_done(cx, (op, &runtime), r.is_err_and(ApiError::is_passing), Ours::Nothing);
             }
             ApiOp::Deregister { .. } => self.deregistered(cx, op),
             other => panic!("{other:?} is not of this machine"),

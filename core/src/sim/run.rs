@@ -188,6 +188,12 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     }
     for _ in 0..ROUNDS {
         let before = best.clone();
+        // Of worlds that are as small, the one that needs the fewest steps.
+        while let Some(fewer) = failure.script.len().checked_sub(1)
+            && let Some(found) = same(&best, SHORT_WORLDS, &failure.rule, fewer)
+        {
+            (best, failure) = found;
+        }
         for fault in Fault::ALL {
             let mut less = best.clone();
             less.faults.set(*fault, 0);
