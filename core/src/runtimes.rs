@@ -18,6 +18,11 @@ use std::time::Duration;
 const SYNC_JITTER_PERMILLE: u32 = 200;
 /// First wait after a registration that failed.
 const REGISTER_BACKOFF_BASE: Duration = Duration::from_secs(2);
+/// How often the server is asked to fail a runtime's leftovers, at most. Then the runtime is asked for all the same: a server that cannot
+/// do this one thing must not keep the machine idle.
+pub(crate) const ORPHAN_TRIES: u8 = 3;
+/// Waits between those: a second, then two.
+const ORPHAN_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(2) };
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Runtime {
@@ -26,6 +31,11 @@ struct Runtime {
     /// On its way until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks:
     /// nothing is asked for before.
     recovering: Option<OpId>,
+    /// How often that was tried in vain; unless this is the last time, it is tried again.
+    #[serde(default)]
+    vain: u8,
+    #[serde(default)]
+    failures: Failures,
     /// Nothing is asked for before the reports that an earlier process left were tried once.
     held: bool,
 }
@@ -108,7 +118,9 @@ impl Runtimes {
 
     /// Whether tasks of this runtime can be asked for.
     pub(crate) fn is_claimable(&self, runtime: &RuntimeId) -> bool {
-        self.runtimes.get(runtime).is_some_and(|r| r.recovering.is_none() && !r.held)
+        self.runtimes.get(runtime).is_some_and(|r| {
+            self.claimable.get(&r.provider).is_some_and(|claimable| claimable.contains(runtime))
+        })
     }
 
     pub(crate) fn hosts_other_than(&self, providers: &[Provider]) -> bool {
@@ -326,8 +338,15 @@ impl Runtimes {
             let ours = ours(&id);
             let recovering = (ours == Ours::Nothing).then(|| fail_leftovers(cx, &id));
             let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
-            let runtime =
-                Runtime { workspace: workspace.clone(), provider: provider.clone(), recovering, held };
+            let (workspace_of, provider_of) = (workspace.clone(), provider.clone());
+            let runtime = Runtime {
+                workspace: workspace_of,
+                provider: provider_of,
+                recovering,
+                vain: 0,
+                failures: Failures::default(),
+                held,
+            };
             self.runtimes.insert(id.clone(), runtime);
             self.hosted.entry(workspace.clone()).or_default().insert(id.clone());
             if ready {
@@ -349,24 +368,53 @@ impl Runtimes {
         }
     }
 
-    /// An earlier process's leftovers are failed, or that was tried.
+    /// An earlier process's leftovers are failed, or that was tried. What nobody fails runs for ever as the server sees it, so a failure
+    /// that may pass is not left at that; but nothing is tried again once the daemon stops.
     pub(crate) fn orphans_done(
         &mut self,
         cx: &mut Cx<'_>,
-        op: OpId,
-        id: &RuntimeId,
+        (op, id): (OpId, &RuntimeId),
+        passing: bool,
         ours: Ours,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
-        if let Some(runtime) = self.runtimes.get_mut(id).filter(|runtime| runtime.recovering == Some(op)) {
-            runtime.recovering = None;
-            if ours == Ours::Untried {
-                // Only if this daemon was told late of what an earlier process left.
-                runtime.held = true;
+        let closed = self.closed;
+        let Some(runtime) = self.runtimes.get_mut(id).filter(|runtime| runtime.recovering == Some(op)) else {
+            return changes;
+        };
+        runtime.recovering = None;
+        if passing && ours == Ours::Nothing {
+            runtime.vain = runtime.vain.saturating_add(1);
+            if runtime.vain < ORPHAN_TRIES {
+                if !closed {
+                    let wait = runtime.failures.next_wait(ORPHAN_BACKOFF, &mut cx.env.rng);
+                    cx.arm(TimerKey::Orphans(id.clone()), wait);
+                }
                 return changes;
             }
-            let provider = runtime.provider.clone();
-            self.is_ready_now(cx, id, provider, &mut changes);
+        }
+        if ours == Ours::Untried {
+            // Only if this daemon was told late of what an earlier process left.
+            runtime.held = true;
+            return changes;
+        }
+        let provider = runtime.provider.clone();
+        self.is_ready_now(cx, id, provider, &mut changes);
+        changes
+    }
+
+    /// An earlier process's leftovers are to be failed, as the last try was in vain; unless a task of the runtime is here by now, of which
+    /// the daemon was told late.
+    pub(crate) fn orphans_due(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, ours: Ours) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let Some(runtime) = self.runtimes.get_mut(id).filter(|_| !self.closed) else { return changes };
+        match ours {
+            Ours::Untried => runtime.held = true,
+            Ours::Nothing => runtime.recovering = Some(fail_leftovers(cx, id)),
+            Ours::Busy => {
+                let provider = runtime.provider.clone();
+                self.is_ready_now(cx, id, provider, &mut changes);
+            }
         }
         changes
     }
@@ -452,6 +500,7 @@ impl Runtimes {
 
     fn remove(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, changes: &mut Vec<Change>) {
         let Some(runtime) = self.runtimes.remove(id) else { return };
+        cx.disarm(&TimerKey::Orphans(id.clone()));
         if let Some(ids) = self.hosted.get_mut(&runtime.workspace) {
             ids.remove(id);
             if ids.is_empty() {
@@ -487,6 +536,9 @@ impl Runtimes {
         cx.disarm(&TimerKey::Renew);
         for id in self.workspaces.keys() {
             cx.disarm(&TimerKey::Register(id.clone()));
+        }
+        for id in self.runtimes.keys() {
+            cx.disarm(&TimerKey::Orphans(id.clone()));
         }
     }
 

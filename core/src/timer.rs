@@ -60,6 +60,8 @@ pub enum TimerKey {
     Register(WorkspaceId),
     /// The credential is renewed.
     Renew,
+    /// What an earlier process left of a runtime's tasks is failed, as the last try was in vain.
+    Orphans(RuntimeId),
 }
 
 /// All deadlines.

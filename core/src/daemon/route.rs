@@ -115,7 +115,8 @@ impl State {
                     runtimes.gone(&mut cx, &runtime)
                 } else {
                     let ours = super::recover::ours(&runtime, first_reports, by_runtime, tasks, late);
-                    runtimes.orphans_done(&mut cx, op, &runtime, ours)
+                    let passing = r.as_ref().is_err_and(|error| error.is_passing());
+                    runtimes.orphans_done(&mut cx, (op, &runtime), passing, ours)
                 };
                 self.changed(changes, out);
             }
@@ -358,7 +359,7 @@ impl State {
 
     /// A deadline passed.
     pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc);
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc, first_reports, by_runtime);
         match timer {
             TimerKey::Stop => self.stop_due(out),
             TimerKey::Op(op) => cx.cancel(*op),
@@ -392,6 +393,11 @@ impl State {
             TimerKey::Sync => runtimes.sync(&mut cx),
             TimerKey::Register(workspace) => runtimes.register(&mut cx, workspace),
             TimerKey::Renew => runtimes.renew(&mut cx),
+            TimerKey::Orphans(runtime) => {
+                let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);
+                let changes = runtimes.orphans_due(&mut cx, runtime, ours);
+                self.changed(changes, out);
+            }
         }
     }
 

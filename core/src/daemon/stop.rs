@@ -173,8 +173,9 @@ impl State {
         }
         if self.shutdown.phase() == StopPhase::Tasks && self.tasks.len() == self.shutdown.left.len() {
             if !self.shutdown.last_tries {
-                // The drain is over: what is left are reports that the server would not take before.
-                (self.shutdown.last_tries, self.shutdown.until) = (true, None);
+                // The drain is over: what is left are reports that the server would not take before, and a directory that is being
+                // freed. They do not make it longer than it was to be: then the runtimes go off line.
+                self.shutdown.last_tries = true;
                 split!(self, out => cx, late);
                 late.hurry(&mut cx);
                 self.wait_for(Some(tasks), out);

@@ -52,6 +52,11 @@ impl<'a> View<'a> {
         self.state.tasks.values().filter(|task| task.is_parked()).count()
     }
 
+    /// Tasks that are here.
+    pub fn task_count(self) -> usize {
+        self.state.tasks.len()
+    }
+
     /// Directories of users that a task works in, or is about to.
     pub fn path_locks(self) -> usize {
         self.state.paths.len()

@@ -59,6 +59,9 @@ impl Machine for Runtimes {
             TimerKey::Sync => self.sync(cx),
             TimerKey::Renew => self.renew(cx),
             TimerKey::Register(workspace) => self.register(cx, workspace),
+            TimerKey::Orphans(runtime) => {
+                self.orphans_due(cx, runtime, Ours::Nothing);
+            }
             other => panic!("{other:?} is not of this machine"),
         }
     }
@@ -76,7 +79,7 @@ impl Machine for Runtimes {
                 self.registered(cx, (op, &workspace), r, &|_| Ours::Nothing);
             }
             ApiOp::Orphans(runtime) => {
-                self.orphans_done(cx, op, &runtime, Ours::Nothing);
+                self.orphans_done(cx, (op, &runtime), r.is_err_and(ApiError::is_passing), Ours::Nothing);
             }
             ApiOp::Deregister { .. } => self.deregistered(cx, op),
             other => panic!("{other:?} is not of this machine"),

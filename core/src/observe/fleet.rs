@@ -7,6 +7,7 @@ use crate::effect::{ApiCall, Effect, RuntimeChange, WsCmd};
 use crate::error::Refusal;
 use crate::event::{ApiReply, WsEvent};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, WorkspaceId};
+use crate::runtimes::ORPHAN_TRIES;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +20,10 @@ struct Runtime {
     provider: Provider,
     claimable: bool,
     recovering: Option<OpId>,
-    /// Whether leftovers were failed since it entered the set, or that was tried.
+    /// Whether leftovers were failed since it entered the set, or that was refused, or tried often enough.
     recovered: bool,
+    /// How often that was tried in vain.
+    vain: u8,
     /// When it entered the set, or beat last.
     beat: Instant,
     beating: Option<OpId>,
@@ -117,7 +120,9 @@ impl FleetBook {
             ApiCall::RecoverOrphans { runtime } => {
                 if let Some(r) = self.runtimes.get_mut(runtime).filter(|r| r.recovering == Some(closed.op)) {
                     r.recovering = None;
-                    r.recovered = true;
+                    let passing = result.as_ref().is_err_and(|error| error.is_passing());
+                    r.vain = r.vain.saturating_add(u8::from(passing));
+                    r.recovered = !passing || r.vain >= ORPHAN_TRIES;
                 }
             }
             ApiCall::Beat { runtime } => {
@@ -184,6 +189,7 @@ impl FleetBook {
                     claimable: false,
                     recovering: None,
                     recovered: false,
+                    vain: 0,
                     beat: at.now,
                     beating: None,
                     http: [None; 2],

@@ -312,12 +312,12 @@ impl Rules {
             fleet.settle(&at, stop.beats(now), found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
-            claims.settle(&at, cfg, step.view, fleet, found);
+            claims.settle(&at, cfg, step.view, (fleet, tasks), found);
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }
         let size = step.view.runtime_count()
-            + step.view.tasks().count()
+            + step.view.task_count()
             + usize::from(step.view.total_slots())
             + reply_size(step.event);
         let bound = EFFECTS_BASE + EFFECTS_EACH * size;
@@ -386,12 +386,21 @@ impl Rules {
 
 /// I1, INV-31: each slot is free, held by a claim, or held by a task; once.
 fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
-    let mut indices: Vec<_> = view.tasks().filter_map(|task| task.slot).collect();
-    let (tasks, free, held) = (indices.len(), usize::from(view.free_slots()), claims.held());
-    indices.sort_unstable();
-    indices.dedup();
+    let (free, held) = (usize::from(view.free_slots()), claims.held());
+    // As bits: each step looks at this. More slots than that are rare.
+    let (mut tasks, mut once, mut low, mut high) = (0, true, 0_u128, Vec::new());
+    for slot in view.tasks().filter_map(|task| task.slot) {
+        tasks += 1;
+        if let Some(bit) = 1_u128.checked_shl(u32::from(slot.0)) {
+            once &= low & bit == 0;
+            low |= bit;
+        } else {
+            once &= !high.contains(&slot);
+            high.push(slot);
+        }
+    }
     let total = usize::from(view.total_slots());
-    found.require(indices.len() == tasks && free + held + tasks == total, "I1", || {
+    found.require(once && free + held + tasks == total, "I1", || {
         format!("{free} slots free, {held} with claims, {tasks} with tasks, {total} in all")
     });
     let (counted, open) = (view.claims() as usize, claims.count());

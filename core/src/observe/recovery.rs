@@ -217,19 +217,22 @@ impl TaskBook {
             });
         }
         self.records.early.clear();
-        for life in self.lives.values().filter(|life| !life.forgotten) {
-            let claim = life.offer.claim.0;
-            let over = life.outcome.is_some() && life.run.is_none();
-            found.require(!over || matches!(life.kept, Some(Kept::Ended(_))), "LEDGER-BEFORE-STEP", || {
-                format!("the run of claim {claim} is over, and what it came to is not kept")
-            });
-            found.require(
-                !life.is_reported() || life.kept == Some(Kept::Ended(None)),
-                "LEDGER-BEFORE-STEP",
-                || format!("claim {claim} is reported, and its record does not say so"),
-            );
-        }
     }
+}
+
+/// After each step: what became of a claim is written down.
+pub(super) fn is_written_down(life: &Life, found: &mut Found) {
+    if life.forgotten {
+        return;
+    }
+    let claim = life.offer.claim.0;
+    let over = life.outcome.is_some() && life.run.is_none();
+    found.require(!over || matches!(life.kept, Some(Kept::Ended(_))), "LEDGER-BEFORE-STEP", || {
+        format!("the run of claim {claim} is over, and what it came to is not kept")
+    });
+    found.require(!life.is_reported() || life.kept == Some(Kept::Ended(None)), "LEDGER-BEFORE-STEP", || {
+        format!("claim {claim} is reported, and its record does not say so")
+    });
 }
 
 /// ATTACH-NOT-LAUNCH: a run of an earlier process is followed, once; one of this process is launched, with its record before it.

@@ -1,6 +1,6 @@
 //! Into the queue, and out of it to a daemon.
 
-use super::row::{State, Subject, Task};
+use super::row::{State, Subject, Task, Text};
 use super::{Hint, NewTask, Plane, Refusal, limits};
 use crate::id::{RuntimeId, TaskId};
 use crate::time::Now;
@@ -150,39 +150,41 @@ impl Plane {
             self.dispatch(now, &task);
             out.push(Claimed { task, again: true });
         }
+        if queued.is_empty() || out.len() >= max {
+            return out;
+        }
+        let mut active = self.active_work();
+        // Agents that get no more tasks from this claim.
         let mut served = BTreeSet::new();
         for task in queued {
             if out.len() >= max {
                 break;
             }
             let Some(row) = self.tasks.get(&task) else { continue };
-            if served.contains(&row.agent) || !self.may_run(row) {
+            if served.contains(&row.agent) {
+                continue;
+            }
+            let cap = self.agent_caps.get(&row.agent).copied().unwrap_or(limits::AGENT_CAP);
+            if active.iter().filter(|(agent, _)| *agent == row.agent).count() >= cap {
+                served.insert(row.agent.clone());
+                continue;
+            }
+            if active.iter().any(|(agent, subject)| row.excludes_work(agent, subject)) {
                 continue;
             }
             served.insert(row.agent.clone());
+            active.push((row.agent.clone(), row.subject.clone()));
             self.dispatch(now, &task);
             out.push(Claimed { task, again: false });
         }
         out
     }
 
-    /// Whether the agent has room and nothing active excludes the task.
-    fn may_run(&self, task: &Task) -> bool {
-        let cap = self.agent_caps.get(&task.agent).copied().unwrap_or(limits::AGENT_CAP);
-        if self.open_of_agent(&task.agent).filter(|other| other.state.is_active()).count() >= cap {
-            return false;
-        }
-        match task.subject {
-            // A chat is one line for all agents.
-            Subject::Chat(_) => !self
-                .open
-                .all()
-                .filter_map(|id| self.tasks.get(id))
-                .any(|other| other.state.is_active() && task.excludes(other)),
-            _ => {
-                !self.open_of_agent(&task.agent).any(|other| other.state.is_active() && task.excludes(other))
-            }
-        }
+    /// Who works on what.
+    fn active_work(&self) -> Vec<(Text, Subject)> {
+        let open = self.open.all().filter_map(|id| self.tasks.get(id));
+        let active = open.filter(|task| task.state.is_active());
+        active.map(|task| (task.agent.clone(), task.subject.clone())).collect()
     }
 
     fn dispatch(&mut self, now: Now, id: &TaskId) {

@@ -126,6 +126,11 @@ impl Plane {
         self.tasks.values()
     }
 
+    /// How many tasks have not ended.
+    pub fn open_tasks(&self) -> usize {
+        self.open.len()
+    }
+
     /// How many tasks at once `agent` may have dispatched, waiting or running; the default is
     /// [`limits::AGENT_CAP`]. The bound on agents is that of open tasks: at it the call changes nothing.
     pub fn set_agent_cap(&mut self, agent: &str, cap: usize) {

@@ -210,10 +210,15 @@ pub struct Task {
 impl Task {
     /// Whether `other` must not be active while this one is.
     pub(super) fn excludes(&self, other: &Self) -> bool {
-        match (&self.subject, &other.subject) {
-            (Subject::Issue(a), Subject::Issue(b)) => a == b && self.agent == other.agent,
+        self.excludes_work(&other.agent, &other.subject)
+    }
+
+    /// The same for work of `agent` about `subject`.
+    pub(super) fn excludes_work(&self, agent: &Text, subject: &Subject) -> bool {
+        match (&self.subject, subject) {
+            (Subject::Issue(a), Subject::Issue(b)) => a == b && self.agent == *agent,
             (Subject::Chat(a), Subject::Chat(b)) => a == b,
-            (Subject::QuickCreate, Subject::QuickCreate) => self.agent == other.agent,
+            (Subject::QuickCreate, Subject::QuickCreate) => self.agent == *agent,
             _ => false,
         }
     }

@@ -3,10 +3,10 @@
 use super::book::Claim;
 use super::fault::{Fault, Faults};
 use super::run::{Failure, FailureKind};
-use super::world::World;
-use crate::effect::{EndReason, ReportKind, StopPhase};
-use crate::event::RunEnd;
-use crate::id::TaskId;
+use super::world::{About, World};
+use crate::effect::{EndReason, PhaseName, ReportKind, StopPhase};
+use crate::event::{ClaimKey, RunEnd};
+use crate::id::{OpId, TaskId};
 use crate::plane::{State, Task};
 use crate::reason::FailReason;
 use std::collections::BTreeMap;
@@ -21,13 +21,38 @@ const SETTLED: u64 = 60_000;
 /// Steps of the core until it rests, at most; a hot loop ends here.
 const MOST_STEPS: u64 = 2_000_000;
 
-/// The first thing that is not at rest, in words.
+/// The first thing that is not at rest; put into words only when it is shown, as it is asked for after each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending(String);
+pub struct Pending(Still);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Still {
+    Open(OpId, About),
+    Down,
+    Stopping(StopPhase),
+    Task(ClaimKey, Option<PhaseName>),
+    Late,
+    Slots { free: u16, of: u16 },
+    Agent(ClaimKey),
+    Record(ClaimKey),
+    Row { task: TaskId, state: State, deliveries: u32 },
+}
 
 impl std::fmt::Display for Pending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match &self.0 {
+            Still::Open(op, about) => write!(f, "request {} is open: {about:?}", op.0),
+            Still::Down => f.write_str("the daemon is down"),
+            Still::Stopping(phase) => write!(f, "the daemon is stopping: {phase:?}"),
+            Still::Task(claim, phase) => write!(f, "claim {} is in {phase:?}", claim.0),
+            Still::Late => f.write_str("reports wait in the late outbox"),
+            Still::Slots { free, of } => write!(f, "{free} of {of} slots are free"),
+            Still::Agent(claim) => write!(f, "the agent of claim {} works", claim.0),
+            Still::Record(claim) => write!(f, "claim {} is still written down", claim.0),
+            Still::Row { task, state, deliveries } => {
+                write!(f, "task {task} is {}, handed out {deliveries} times", state.as_str())
+            }
+        }
     }
 }
 
@@ -77,7 +102,8 @@ impl World {
                 }
             }
             if self.now > deadline || self.steps > most {
-                let pending = self.pending().map_or_else(|| "it never stays at rest".into(), |it| it.0);
+                let pending =
+                    self.pending().map_or_else(|| "it never stays at rest".into(), |it| it.to_string());
                 return Err(self.failed(FailureKind::Liveness, "liveness", pending));
             }
         }
@@ -126,32 +152,38 @@ impl World {
 
     /// The first thing that is not at rest; `None` if everything is.
     pub fn pending(&self) -> Option<Pending> {
+        self.still().map(Pending)
+    }
+
+    fn still(&self) -> Option<Still> {
         if let Some((op, open)) = self.open.first_key_value() {
-            return Some(Pending(format!("request {} is open: {:?}", op.0, open.about)));
+            return Some(Still::Open(*op, open.about));
         }
-        let Some(life) = &self.life else { return Some(Pending("the daemon is down".into())) };
+        let Some(life) = &self.life else { return Some(Still::Down) };
         let view = life.daemon.view();
         if view.stop_phase() != StopPhase::Serving {
-            return Some(Pending(format!("the daemon is stopping: {:?}", view.stop_phase())));
+            return Some(Still::Stopping(view.stop_phase()));
         }
         if let Some(task) = view.tasks().next() {
-            return Some(Pending(format!("claim {} is in {:?}", task.claim.0, task.phase)));
+            return Some(Still::Task(task.claim, task.phase));
         }
         if view.has_late_reports() {
-            return Some(Pending("reports wait in the late outbox".into()));
+            return Some(Still::Late);
         }
         if view.free_slots() != view.total_slots() {
-            return Some(Pending(format!("{} of {} slots are free", view.free_slots(), view.total_slots())));
+            return Some(Still::Slots { free: view.free_slots(), of: view.total_slots() });
         }
         if let Some(agent) = self.agents.iter().find(|agent| agent.alive) {
-            return Some(Pending(format!("the agent of claim {} works", agent.claim.0)));
+            return Some(Still::Agent(agent.claim));
         }
         if let Some(record) = self.ledger.iter().next() {
-            return Some(Pending(format!("claim {} is still written down", record.claim().0)));
+            return Some(Still::Record(record.claim()));
+        }
+        if self.plane.open_tasks() == 0 {
+            return None;
         }
         let row = self.plane.tasks().find(|row| !row.state.is_terminal())?;
-        let deliveries = row.deliveries;
-        Some(Pending(format!("task {} is {}, handed out {deliveries} times", row.id, row.state.as_str())))
+        Some(Still::Row { task: row.id.clone(), state: row.state, deliveries: row.deliveries })
     }
 
     /// Compares the server's rows with what truly was.

@@ -1,15 +1,12 @@
 //! A life of the daemon: started, fed, killed or left to end, started again with what it wrote down.
 
-use super::book::Claim;
 use super::fault::Fault;
-use super::marks::Mark;
 use super::net::LinkState;
 use super::queue::What;
-use super::world::{About, Hosted, World};
+use super::world::World;
 use crate::daemon::Daemon;
-use crate::effect::{ApiCall, Effect, Effects, ExitReport, Fact, RuntimeChange};
-use crate::event::{ApiReply, ClaimKey, Event, GateAsk, GateOwner, Offer, StopKind};
-use crate::id::OpId;
+use crate::effect::{Effect, Effects, ExitReport};
+use crate::event::{ClaimKey, Event};
 use crate::observe::{Rules, Step};
 use crate::rng::Seed;
 use crate::script::{Choose, Input};
@@ -28,8 +25,8 @@ pub(super) struct Life {
     slept_before: u64,
     /// When the next call is due, in true time.
     tick_at: Option<u64>,
-    stops: u8,
-    exited: Option<ExitReport>,
+    pub(super) stops: u8,
+    pub(super) exited: Option<ExitReport>,
 }
 
 impl Life {
@@ -166,56 +163,6 @@ impl World {
         }
     }
 
-    /// A request is complete.
-    pub(super) fn done(&mut self, life: u32, op: OpId, event: Event) {
-        if life != self.lives || self.life.is_none() {
-            return;
-        }
-        let Some(open) = self.open.remove(&op) else {
-            // What was cancelled ends once, whatever else was on its way.
-            return;
-        };
-        if self.hit(Fault::Duplicate) {
-            let at = self.now + self.below(500);
-            self.queue.push(at, What::Tell { life, event: event.clone() });
-        }
-        match (&event, open.about) {
-            (Event::Api { r: Ok(reply), .. }, about) => self.api_done(about, reply),
-            (Event::Fs { r: Ok(reply), .. }, about) => self.fs_done(about, reply),
-            _ => {}
-        }
-        self.feed(&event);
-    }
-
-    fn api_done(&mut self, about: About, reply: &ApiReply) {
-        match (about, reply) {
-            (About::Claim, ApiReply::Claimed { offers, .. }) => {
-                let slots = usize::from(self.cfg.daemon.slots);
-                if offers.len() == slots && slots > 1 {
-                    self.marks.hit(Mark::AllSlots);
-                }
-                for offer in offers {
-                    self.offered(offer);
-                }
-            }
-            (About::Start(claim), _) if self.open.values().any(|open| open.about == About::Lease(claim)) => {
-                self.marks.hit(Mark::LeaseWaited);
-            }
-            (About::Messages(claim, upto), reply) => {
-                let taken = if let ApiReply::Known { upto } = reply { *upto } else { upto };
-                self.ledger.acked(claim, taken);
-            }
-            _ => {}
-        }
-    }
-
-    fn offered(&mut self, offer: &Offer) {
-        if !self.hosted.contains_key(&offer.runtime) {
-            self.marks.hit(Mark::RemovedRuntime);
-        }
-        self.claims.insert(offer.claim, Claim::new(offer.clone()));
-    }
-
     /// Gives the daemon one event, and carries out what it wants.
     pub(super) fn feed(&mut self, event: &Event) {
         if self.life.is_none() {
@@ -263,117 +210,6 @@ impl World {
         self.plan_tick();
     }
 
-    /// Carries out what waits, in order.
-    pub(super) fn perform_all(&mut self) {
-        while let Some(effect) = self.outbox.pop_front() {
-            self.ledger.apply(std::slice::from_ref(&effect));
-            self.perform(effect);
-        }
-        if self.life.as_ref().is_some_and(|life| life.exited.is_some()) {
-            self.exit();
-        }
-    }
-
-    fn perform(&mut self, effect: Effect) {
-        match effect {
-            Effect::Api { op, call, deadline } => {
-                #[cfg(feature = "canary")]
-                if self.swallow(op, &call) {
-                    return;
-                }
-                self.ask(op, call, deadline);
-            }
-            Effect::Fs { op, call } => self.work(op, call),
-            Effect::Run { op, call } => self.run_agent(op, &call),
-            Effect::Kill { op, step } => self.kill(op, step),
-            Effect::Cancel { op } => self.cancel(op),
-            Effect::Ws { conn, cmd } => self.ws(conn, &cmd),
-            Effect::Runtime { runtime, change, .. } => match change {
-                RuntimeChange::Added { provider, .. } => {
-                    self.hosted.insert(runtime, Hosted { provider, claimable: false });
-                }
-                RuntimeChange::Claimable => {
-                    if let Some(hosted) = self.hosted.get_mut(&runtime) {
-                        hosted.claimable = true;
-                    }
-                }
-                RuntimeChange::Removed => {
-                    self.hosted.remove(&runtime);
-                }
-            },
-            Effect::Forget { claim } => {
-                if let Some(claim) = self.claims.get_mut(&claim) {
-                    claim.forgotten = true;
-                }
-            }
-            // The world acts upon no fact: a daemon whose facts are all lost must do the same.
-            Effect::Fact { fact } => self.note(&fact),
-            Effect::Gate { owner, answer } => self.gate_answered(owner, answer),
-            Effect::Exit { report } => {
-                if let Some(life) = &mut self.life {
-                    life.exited = Some(report);
-                }
-            }
-            Effect::Progress { .. } | Effect::Keep { .. } | Effect::DropIdleConnections => {}
-        }
-    }
-
-    #[cfg(feature = "canary")]
-    fn swallow(&mut self, op: OpId, call: &ApiCall) -> bool {
-        use super::config::Canary;
-        let report = matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. });
-        if self.cfg.canary != Some(Canary::LosesReports) || !report || !self.hit(Fault::NotSent) {
-            return false;
-        }
-        let open = super::world::Open { about: About::OtherApi, unsent: true, cancelled: false };
-        self.open.insert(op, open);
-        let event = Event::Api { op, r: Ok(ApiReply::Done) };
-        self.queue.push(self.now + 1, What::Done { life: self.lives, op, event });
-        true
-    }
-
-    fn note(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Ending { claim, why } => {
-                if let Some(claim) = self.claims.get_mut(claim) {
-                    claim.ending = claim.ending.max(Some(*why));
-                }
-            }
-            Fact::Phase { claim, phase: crate::effect::PhaseName::AwaitingRoot } => {
-                let root = self.claims.get(claim).map(|claim| claim.offer.root.clone());
-                if root.is_some_and(|root| self.disk.collecting.contains(&root)) {
-                    self.marks.hit(Mark::CollectorYielded);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn stop_told(&mut self) {
-        let reporting = self.open.values().any(|open| matches!(open.about, About::Report(_)));
-        let Some(life) = &mut self.life else { return };
-        life.stops = life.stops.saturating_add(1);
-        if life.stops == 2 && reporting {
-            self.marks.hit(Mark::HurriedReport);
-        }
-    }
-
-    /// Asks the daemon to stop; it is started again once it has.
-    pub(super) fn ask_to_stop(&mut self) {
-        let within = [None, Some(5_000), Some(120_000)][self.chance.below(3) as usize];
-        let how = match self.chance.below(4) {
-            0 => StopKind::Drain { within_ms: within },
-            1 => StopKind::Restart,
-            _ => StopKind::Now,
-        };
-        self.feed(&Event::Stop { how });
-        if self.chance.one_in(3) {
-            let at = self.now + self.below(20_000);
-            let event = Event::Stop { how };
-            self.queue.push(at, What::Tell { life: self.lives, event });
-        }
-    }
-
     /// The process is killed, after any number of the effects of this step.
     pub fn crash(&mut self) {
         self.log(|| "the daemon is killed".into());
@@ -397,7 +233,7 @@ impl World {
     }
 
     /// The process has ended by itself.
-    fn exit(&mut self) {
+    pub(super) fn exit(&mut self) {
         let report = self.life.as_mut().and_then(|life| life.exited.take());
         self.log(|| format!("the daemon ends: {report:?}"));
         let kept = report.map(|report| report.kept).unwrap_or_default();
@@ -429,29 +265,6 @@ impl World {
         self.link.state = LinkState::Off;
         for agent in &mut self.agents {
             agent.op = None;
-        }
-    }
-
-    pub(super) fn gate_answered(&mut self, owner: GateOwner, answer: crate::effect::GateAnswer) {
-        if answer == crate::effect::GateAnswer::Granted {
-            let at = self.now + self.below(30_000);
-            self.queue.push(at, What::Release { life: self.lives, owner });
-        }
-    }
-
-    pub(super) fn ask_for_gate(&mut self) {
-        let owner = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion]
-            [self.chance.below(4) as usize];
-        let ask = [GateAsk::Try, GateAsk::Wait][self.chance.below(2) as usize];
-        self.feed(&Event::Gate { owner, ask });
-        if self.chance.one_in(8) {
-            self.feed(&Event::Gate { owner, ask: GateAsk::Release });
-        }
-    }
-
-    pub(super) fn release_gate(&mut self, life: u32, owner: GateOwner) {
-        if life == self.lives {
-            self.feed(&Event::Gate { owner, ask: GateAsk::Release });
         }
     }
 }

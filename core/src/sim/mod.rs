@@ -26,6 +26,8 @@ mod judge;
 mod life;
 mod marks;
 mod net;
+mod operator;
+mod perform;
 mod queue;
 mod run;
 mod server;

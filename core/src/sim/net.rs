@@ -111,6 +111,13 @@ impl World {
     /// A request reaches the server. Who sent it may be dead by now.
     pub(super) fn arrive(&mut self, life: u32, op: OpId, call: &ApiCall, fate: Fate) {
         self.note_late_post(life, op, call);
+        if let ApiCall::RecoverOrphans { runtime } = call
+            // One that nobody waits for any more was sent before what it now finds; no daemon can call it back.
+            && life == self.lives
+            && self.open.contains_key(&op)
+        {
+            self.orphans_are_orphans(runtime);
+        }
         let reply = self.commit(call);
         #[cfg(feature = "canary")]
         let (reply, fate) = self.sabotage(call, reply, fate);

@@ -33,7 +33,7 @@ pub enum FailureKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The seed of the simulation.
+    /// The seed of the simulation; of a failure that was made small, that of the first one.
     pub seed: u64,
     /// What sort of thing failed.
     pub kind: FailureKind,
@@ -124,38 +124,101 @@ pub struct Shrunk {
     pub alone: bool,
 }
 
-/// Makes a failing simulation small: first the world, by leaving out kinds of fault and load, then the script of the daemon's last life,
-/// line by line. `None` if it does not fail.
+/// How often the world is gone over to make it smaller: what one thing left out lets go of may be another.
+const ROUNDS: u32 = 4;
+
+/// Steps of the core that are spent on it, about.
+const SHRINK_STEPS: u64 = 6_000_000;
+/// A smaller world is another world, in which the same may have to happen elsewhere: so many are tried of each.
+const WORLDS: u64 = 120;
+/// Before anything else, a world is looked for that shows it in so many seconds: of short ones many can be tried.
+const SHORT: [u64; 6] = [2, 5, 10, 20, 40, 80];
+/// So many of each.
+const SHORT_WORLDS: u64 = 120;
+
+/// No world is made shorter than this.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// A way to make a world smaller.
+type Smaller = fn(&mut SimConfig);
+
+/// What may be made smaller in a world, beside its kinds of fault.
+const SMALLER: [Smaller; 12] = [
+    |cfg| cfg.horizon /= 2,
+    |cfg| cfg.horizon = cfg.horizon * 9 / 10,
+    |cfg| cfg.load.workspaces = 1,
+    |cfg| cfg.load.providers = 1,
+    |cfg| cfg.load.agents = (cfg.load.agents / 2).max(1),
+    |cfg| cfg.load.open = (cfg.load.open / 2).max(1),
+    |cfg| cfg.load.says /= 2,
+    |cfg| cfg.load.run = (cfg.load.run / 2).max(1),
+    |cfg| cfg.load.every = cfg.load.every.saturating_mul(2).min(600_000),
+    |cfg| cfg.daemon.slots = 1,
+    |cfg| cfg.daemon.slots = (cfg.daemon.slots / 2).max(1),
+    |cfg| cfg.daemon.gc = false,
+];
+
+/// Makes a failing simulation small: first the world, by leaving out kinds of fault and load and ending it sooner, then the script of the
+/// daemon's last life, line by line, if that shows the failure without the world. `None` if it does not fail.
 pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     let mut best = SimConfig { record: true, ..cfg.clone() };
     let mut failure = *run(&best).failure?;
-    let same = |cfg: &SimConfig, rule: &str| run(cfg).failure.filter(|found| found.rule == rule);
-    for fault in Fault::ALL {
-        let mut less = best.clone();
-        less.faults.set(*fault, 0);
-        if less == best {
-            continue;
-        }
-        if let Some(found) = same(&less, &failure.rule) {
-            (best, failure) = (less, *found);
-        }
-    }
-    let smaller: [fn(&mut SimConfig); 5] = [
-        |cfg| cfg.daemon.slots = 1,
-        |cfg| cfg.load.workspaces = 1,
-        |cfg| cfg.load.providers = 1,
-        |cfg| cfg.load.says = 3,
-        |cfg| cfg.load.open = 3,
-    ];
-    for make in smaller {
-        let mut less = best.clone();
-        make(&mut less);
-        if less != best
-            && let Some(found) = same(&less, &failure.rule)
+    let mut spent = 0;
+    // The same failure in a world like this one, of this seed or another, in no more steps of the last life than `most`.
+    let mut same = |cfg: &SimConfig, worlds: u64, rule: &str, most: usize| {
+        (0..worlds).find_map(|nth| {
+            if spent > SHRINK_STEPS {
+                return None;
+            }
+            let cfg = SimConfig { seed: cfg.seed.wrapping_add(nth.wrapping_mul(0x9e37_79b9)), ..cfg.clone() };
+            let outcome = run(&cfg);
+            spent += outcome.steps;
+            let found = outcome.failure.filter(|found| found.rule == rule && found.script.len() <= most)?;
+            Some((cfg, *found))
+        })
+    };
+    for secs in SHORT {
+        let less = SimConfig { horizon: Duration::from_secs(secs), ..best.clone() };
+        if less.horizon < best.horizon
+            && let Some(found) = same(&less, SHORT_WORLDS, &failure.rule, failure.script.len())
         {
-            (best, failure) = (less, *found);
+            (best, failure) = found;
+            break;
         }
     }
+    for _ in 0..ROUNDS {
+        let before = best.clone();
+        // Of worlds that are as small, the one that needs the fewest steps.
+        while let Some(fewer) = failure.script.len().checked_sub(1)
+            && let Some(found) = same(&best, SHORT_WORLDS, &failure.rule, fewer)
+        {
+            (best, failure) = found;
+        }
+        for fault in Fault::ALL {
+            let mut less = best.clone();
+            less.faults.set(*fault, 0);
+            if less != best
+                && let Some(found) = same(&less, WORLDS, &failure.rule, failure.script.len())
+            {
+                (best, failure) = found;
+            }
+        }
+        for make in SMALLER {
+            loop {
+                let mut less = best.clone();
+                make(&mut less);
+                if less == best || less.horizon < SHORTEST {
+                    break;
+                }
+                let Some(found) = same(&less, WORLDS, &failure.rule, failure.script.len()) else { break };
+                (best, failure) = found;
+            }
+        }
+        if best == before {
+            break;
+        }
+    }
+    failure.seed = cfg.seed;
     let (config, seed) = (failure.config.clone(), failure.core_seed);
     let mut broken = |lines: &[Input]| {
         // A liveness rule is broken only once the world has been healed.

@@ -41,7 +41,6 @@ impl World {
             }),
             ApiCall::Register { workspace } => self.register(workspace),
             ApiCall::RecoverOrphans { runtime } => {
-                self.orphans_are_orphans(runtime);
                 self.plane.recover_orphans(now, runtime).map(|_| ApiReply::Done).map_err(|e| refused(&e))
             }
             ApiCall::Deregister { runtimes } => {
@@ -222,7 +221,7 @@ impl World {
     }
 
     /// What the daemon wrote down and was told again at its start must not be failed as orphaned.
-    fn orphans_are_orphans(&mut self, runtime: &RuntimeId) {
+    pub(super) fn orphans_are_orphans(&mut self, runtime: &RuntimeId) {
         let lost = self.claims.values().find(|claim| {
             let told = !claim.cut && !claim.forgotten && claim.offer.runtime == *runtime;
             let row = self.plane.task(&claim.offer.task);

@@ -57,9 +57,7 @@ impl World {
     }
 
     fn enqueue(&mut self) {
-        let open =
-            self.recent.iter().filter(|id| self.plane.task(id).is_some_and(|row| !row.state.is_terminal()));
-        if open.count() >= self.cfg.load.open.min(REMEMBERED) {
+        if self.plane.open_tasks() >= self.cfg.load.open.min(REMEMBERED) {
             return;
         }
         let Some(runtime) = self.some_runtime() else { return };

@@ -367,3 +367,48 @@ fn inv_69_without_the_connection_everything_works_by_polling() {
         d.assert_order(&["prepare 1", "start 1", "is reported 1 complete after 1", "is released 1"]);
     }
 }
+
+#[test]
+fn inv_09_leftovers_that_could_not_be_failed_are_tried_again() {
+    // Found by the simulator: an outage at the start left the rows of a lost ledger running for ever.
+    let mut d = Rig::new(with(4, Batch));
+    d.ok("renew");
+    d.api("workspaces", Ok(workspaces(&["ws-1"])));
+    d.api("register ws-1", Ok(registered(&["r-a:claude"])));
+    d.err("orphans r-a", ApiError::NotSent);
+    d.assert_not("claimable");
+    d.live(ms(1_200));
+    d.err("orphans r-a", SERVER_ERROR);
+    d.live(ms(2_400));
+    d.assert_not("claim");
+    d.ok("orphans r-a");
+    d.assert_order(&["orphans r-a", "orphans r-a", "orphans r-a", "claimable r-a"]);
+}
+
+#[test]
+fn inv_09_leftovers_that_cannot_be_failed_do_not_keep_the_machine_idle() {
+    let mut d = Rig::new(with(4, Batch));
+    d.ok("renew");
+    d.api("workspaces", Ok(workspaces(&["ws-1"])));
+    d.api("register ws-1", Ok(registered(&["r-a:claude"])));
+    for wait in [1_200, 2_400, 0] {
+        d.assert_not("claimable");
+        d.err("orphans r-a", SERVER_ERROR);
+        d.live(ms(wait));
+    }
+    assert_eq!(d.count("orphans r-a"), 3);
+    d.assert_saw("claimable r-a");
+}
+
+#[test]
+fn leftovers_of_a_runtime_that_left_are_not_failed_again() {
+    let mut d = Rig::new(with(4, Batch));
+    d.ok("renew");
+    d.api("workspaces", Ok(workspaces(&["ws-1"])));
+    d.api("register ws-1", Ok(registered(&["r-a:claude"])));
+    d.ws(WsEvent::Up);
+    d.err("orphans r-a", ApiError::NotSent);
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.live(secs(5));
+    assert_eq!(d.count("orphans r-a"), 1);
+}

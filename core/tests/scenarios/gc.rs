@@ -252,3 +252,21 @@ fn a_long_list_is_taken_in_many_steps() {
     d.live(secs(1));
     d.assert_saw("maintain");
 }
+
+#[test]
+fn inv_136_a_drain_that_waits_for_the_collector_keeps_its_time() {
+    // Found by the swarm of worlds: the control connection was made again after the time of the drain, and the process ended without
+    // taking its runtimes off line.
+    let mut d = round(&[("ws/old", Some(Collect::All))]);
+    d.ws(longshore_core::event::WsEvent::Up);
+    d.feed(Event::Stop { how: StopKind::Drain { within_ms: Some(1_500) } });
+    d.clear();
+    assert!(d.is_open("collect ws/old all"));
+    d.pass(ms(1_499));
+    d.assert_not("deregister r-1");
+    d.pass(ms(1));
+    d.assert_saw("deregister r-1");
+    d.ok("deregister r-1");
+    d.ok("collect ws/old all");
+    d.assert_saw("exit stopped");
+}
