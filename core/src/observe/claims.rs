@@ -329,7 +329,7 @@ impl ClaimBook {
         at: &At<'_>,
         cfg: &Config,
         view: View<'_>,
-        (fleet, tasks): (&FleetBook, &TaskBook),
+        fleet: &FleetBook,
         found: &mut Found,
     ) {
         self.gate.settle(self.open.len(), found);
@@ -339,10 +339,6 @@ impl ClaimBook {
         self.over.settle(at, cfg, (view, fleet), (idle, free), found);
         let plain = cfg.claim_mode == ClaimMode::PerRuntime && cfg.provider_caps.is_empty();
         if !plain || !self.gate.is_open() || at.stopping || at.due || view.free_slots() == 0 {
-            return;
-        }
-        // PARK-BOUND: a slot that is free does not let a task in that could not be parked.
-        if tasks.may_park() + self.held() >= usize::from(cfg.slots) {
             return;
         }
         let asked = |runtime: &RuntimeId| {

@@ -312,7 +312,7 @@ impl Rules {
             fleet.settle(&at, stop.beats(now), found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
-            claims.settle(&at, cfg, step.view, (fleet, tasks), found);
+            claims.settle(&at, cfg, step.view, fleet, found);
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }

@@ -82,7 +82,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
         hide(fx, "is awaitingslot") && (hide(fx, "is unparked") | hide(fx, "is awaitingroot"))
     }),
     ("PATH-LEFT", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaitingroot")),
-    ("UNPARK-FIRST", |_, _, fx| has(fx, "claim") && hide(fx, "is unparked")),
+    ("UNPARK-FIRST", |_, _, fx| hide(fx, "is unparked")),
     ("UNPARK-ORDER", |_, _, fx| another(fx, "is unparked")),
 ];
 
