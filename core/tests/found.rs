@@ -1,5 +1,7 @@
 //! Traces of histories that once broke a rule: `tests/traces/found/*.jsonl`, each with a note that says which one. None does any more.
 
+#![expect(clippy::disallowed_types, reason = "a test reads files, the core does not")]
+
 use longshore_core::event::Event;
 use longshore_core::script::{Input, replay};
 use longshore_core::trace::{Reader, Record};
@@ -37,7 +39,6 @@ fn played(trace: impl BufRead) -> (Option<String>, Vec<String>) {
 }
 
 #[test]
-#[expect(clippy::disallowed_types, reason = "a test reads files, the core does not")]
 fn what_was_found_once_stays_mended() {
     for file in found() {
         let (note, broken) = played(BufReader::new(File::open(&file).expect("opens")));
