@@ -1,6 +1,6 @@
 //! A simulator: one daemon in a modelled world, in virtual time, with everything going wrong that a seed can think of.
 //!
-//! [`run`] lets a world of [`SimConfig::swarm`] go wrong for ten virtual minutes: the server ([`crate::plane`] as its model), the network,
+//! [`run()`] lets a world of [`SimConfig::swarm`] go wrong for ten virtual minutes: the server ([`crate::plane`] as its model), the network,
 //! the disk, the agents' processes, the clocks, the adapter, and the daemon itself, which is killed and started again with what it wrote
 //! down. Every rule of [`crate::observe`] holds at every step. Then everything works again, the daemon must come to rest, and every
 //! task that the server handed to it must have exactly one end: the one that its agent truly came to.

@@ -6,7 +6,9 @@ use super::queue::{Fate, What};
 use super::world::{About, Open, World};
 use crate::effect::{ApiCall, WsCmd};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, Event, WsEvent};
+#[cfg(feature = "canary")]
+use crate::event::ApiReply;
+use crate::event::{Event, WsEvent};
 use crate::id::{ConnGen, OpId};
 use crate::plane::Hint;
 use crate::script::Choose;

@@ -63,7 +63,7 @@ pub(super) struct Hosted {
 
 /// One simulation at work.
 ///
-/// [`World::new`], [`World::safety`], [`World::heal`], [`World::liveness`], in this order; [`super::run`] does all of it.
+/// [`World::new`], [`World::safety`], [`World::heal`], [`World::liveness`], in this order; [`super::run()`] does all of it.
 #[derive(Debug)]
 pub struct World {
     pub(super) cfg: SimConfig,
