@@ -56,6 +56,9 @@ impl std::fmt::Display for Pending {
     }
 }
 
+/// When everything works again, a disk that hung has answered after so long.
+const DISK_ANSWERS: u64 = 5_000;
+
 impl World {
     /// Lets the world go wrong until its time or its steps are used up.
     ///
@@ -77,6 +80,7 @@ impl World {
         self.log(|| "everything works again".into());
         self.settle_users();
         self.wake_agents();
+        self.queue.disk_is_done_by(self.now + DISK_ANSWERS);
     }
 
     /// Holds the daemon to coming to rest, and the server's rows to the truth.

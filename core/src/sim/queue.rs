@@ -92,6 +92,14 @@ impl Queue {
         self.heap.push(Due { at, seq: self.seq, what });
     }
 
+    /// No disk hangs any more: what it works on is done by `at`.
+    pub(super) fn disk_is_done_by(&mut self, at: u64) {
+        let hangs = |due: &Due| due.at > at && matches!(due.what, What::Done { event: Event::Fs { .. }, .. });
+        let (late, mut rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.heap).into_iter().partition(hangs);
+        rest.extend(late.into_iter().map(|due| Due { at, ..due }));
+        self.heap = rest.into();
+    }
+
     pub(super) fn pop(&mut self) -> Option<(u64, What)> {
         self.heap.pop().map(|due| (due.at, due.what))
     }
