@@ -1,6 +1,15 @@
 //! What must survive the process, as a pure fold of what the core wants kept: an adapter writes these records down, a test keeps them
 //! in memory, and both hand them to the next process as events.
 //!
+//! For an adapter:
+//! - Write a record (a file or a row of its own, atomically) before the first effect that comes after its `Keep` is started. A kill needs no fsync; to
+//!   survive a power cut, run the fsync beside the work, for nobody was told anything yet. Remove it at `Forget`.
+//! - Call [`Ledger::acked`] when a post of messages was taken. It may lag.
+//! - Number the claims of the next process above [`Ledger::last_claim`].
+//! - A [`Record`]'s `path` is what *this* process called the user's directory: give it the new name ([`Record`] is plain data, [`Ledger::of`] takes them back)
+//!   before [`Ledger::recover`].
+//! - A `Recovered` that the core counts as a stray (the claim is here already, or the daemon stops) changes nothing: leave the record for the next process.
+//!
 //! ```
 //! use longshore_core::effect::{Effect, Keep};
 //! use longshore_core::event::{ClaimKey, Event, Offer, Recovered};

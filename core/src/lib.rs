@@ -18,6 +18,18 @@
 //! daemon.handle(now, &Event::Tick, &mut effects);
 //! ```
 
+//!
+//! | module | what |
+//! |---|---|
+//! | [`daemon`], [`event`], [`effect`], [`config`] | the core and its vocabulary |
+//! | [`ledger`] | what must outlive the process, and the events for the next one |
+//! | [`codec`] | the protocols of agent CLIs: bytes in, messages out |
+//! | [`plane`] | a control plane as a pure machine |
+//! | [`trace`] | histories as JSON lines, and their replay |
+//! | [`observe`] | every rule, checked from outside, and the catalogue of all invariants |
+//! | [`script`] | a small world for a daemon: for seeds, property tests, fuzzers and exhaustive search; makes failing histories small |
+//! | `sim` | a large world in virtual time (feature `sim`) |
+
 mod backoff;
 mod beats;
 mod claim;

@@ -151,11 +151,15 @@ fn checked(checks: &[Check]) -> String {
 const HEAD: &str = "# Invariants
 
 Everything that must hold, and what holds the code to it. Made from `core/src/observe/catalog/` by
-`LONGSHORE_BLESS=1 cargo test -p longshore-core --test invariants`; a test fails where this file, the catalogue and the code differ.
+`LONGSHORE_BLESS=1 cargo test -p longshore-core --all-features --test invariants`; a test fails where this file, the catalogue and the code differ.
 
-A **rule** is checked at every step of every generated history, of every scenario, of the simulator and of every recorded trace
-(`longshore trace check`), and there is a history with one change that it notices (`core/tests/rules/`). `rule X` is one that says at
-least as much under another id. Ids are stable.
+A **rule** is checked at every step of every generated history, of every scenario and of the simulator (`core/src/observe/`, by its id in
+quotes), and there is a history with one change that it notices (`core/tests/rules/`). `rule X` is one that says at
+least as much under another id. Ids are stable: `INV-…` and
+`I…` are those of the specification this daemon was built from, words are our own. **test** names what shows it where the core cannot see it;
+**type** a type that makes the opposite impossible to write; **not yet** a part that does not exist. The simulator compares the server's rows
+with the truth of its own world; what it finds has the ids of the last family. *Seed* is one of the contracts that came first, *MUL-…* and *#…* are
+numbers of public reports, *observed* is what today's daemons do.
 ";
 
 fn document() -> String {

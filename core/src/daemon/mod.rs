@@ -130,7 +130,8 @@ impl Daemon {
 
     /// Takes one event and writes what is to be done about it, after what is in `out` already.
     ///
-    /// Total: any event at any time; it never blocks, fails or panics. An event that fits nothing is counted and ignored. Deadlines that have
+    /// Total: any event at any time; it never blocks or fails. In debug builds a small state is checked after
+    /// each step, and a contradiction, which is a bug of this crate, panics. An event that fits nothing is counted and ignored. Deadlines that have
     /// passed are acted upon after the event, so that an answer which comes at its deadline wins. After `Effect::Exit` nothing is.
     pub fn handle(&mut self, now: Now, event: &Event, out: &mut Effects) {
         self.state.clamp(now);

@@ -235,7 +235,8 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
 }
 
 impl Shrunk {
-    /// The failure as a trace, for `trace replay` and a test: the life of the daemon in which it failed.
+    /// The failure as a trace: the events of the daemon's life in which it failed, with the effects of the core that had the bug. For a test that
+    /// holds a mended core to all rules over these events.
     ///
     /// # Errors
     /// If serialisation fails, which no record is known to make it do.
