@@ -337,7 +337,10 @@ impl TaskBook {
 
     fn forget(&mut self, claim: ClaimKey, found: &mut Found) {
         if let Some(nth) = self.offers.iter().position(|offer| offer.claim == claim) {
-            self.offers.remove(nth);
+            let offer = self.offers.remove(nth);
+            found.require(self.has(&offer.task), "INV-33", || {
+                format!("claim {} was brought and is dropped, and its task is not here", claim.0)
+            });
             return;
         }
         let Some(life) = self.lives.get_mut(&claim) else {

@@ -67,6 +67,15 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("I3", |_, _, fx| twice(fx, "claim ")),
     ("I3", |_, _, fx| twice(fx, "one ")),
     ("INV-33", |_, _, fx| hide(fx, "is admitted")),
+    ("INV-33", |_, _, fx| {
+        let back = fx.iter().find_map(|effect| match effect {
+            Effect::Fact { fact: Fact::HandedBack { claim, .. } } => Some(*claim),
+            _ => None,
+        });
+        let Some(claim) = back else { return false };
+        *fx = vec![Effect::Forget { claim }];
+        true
+    }),
     ("INV-36", |_, event, fx| match event {
         Event::Ws { ws: WsEvent::TaskAvailable { runtime: Some(runtime), .. }, .. } if has(fx, "one ") => {
             *runtime = RuntimeId::new("another");

@@ -219,7 +219,7 @@ enum Trace {
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate {
         /// Number of worlds
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
         seeds: u64,
         /// Seed of the first world; with --seeds 1 a failure comes again
         #[arg(long, value_name = "SEED", default_value_t = 0)]

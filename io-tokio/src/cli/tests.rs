@@ -83,6 +83,9 @@ fn the_other_commands_are_read() {
     assert_eq!(parsed("trace simulate"), Command::TraceSimulate(Simulate::default()));
     let refused = ran("trace simulate --only rain", &Env::default()).2;
     assert!(refused.contains("lost-reply") && refused.lines().count() == 1, "{refused}");
+    // What checks nothing must not look like what found nothing.
+    let refused = ran("trace simulate --seeds 0", &Env::default()).2;
+    assert!(refused.contains("--seeds") && refused.lines().count() == 1, "{refused}");
     assert_eq!(parsed("version --output json"), Command::Version(VersionOutput::Json));
     for line in ["version", "-v", "--version"] {
         assert_eq!(parsed(line), Command::Version(VersionOutput::Text), "{line}");

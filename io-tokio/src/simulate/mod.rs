@@ -94,6 +94,8 @@ pub fn simulate(
 ) -> io::Result<Exit> {
     let begun = Instant::now();
     let jobs = asked.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
+    // A thread has at least one world to run.
+    let jobs = jobs.min(usize::try_from(asked.seeds).unwrap_or(usize::MAX));
     let dir = cwd.join(&asked.out);
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
     let (to, from) = mpsc::channel();
@@ -117,10 +119,13 @@ pub fn simulate(
     thread::scope(|scope| {
         for nth in 0..jobs {
             let (to, worker) = (to.clone(), &worker);
-            thread::Builder::new()
-                .name(format!("simulate-{nth}"))
-                .stack_size(STACK)
-                .spawn_scoped(scope, move || worker(to))?;
+            let thread = thread::Builder::new().name(format!("simulate-{nth}")).stack_size(STACK);
+            match thread.spawn_scoped(scope, move || worker(to)) {
+                Ok(_) => {}
+                // The machine has no room for more threads: those that are there do the work.
+                Err(_) if nth > 0 => break,
+                Err(error) => return Err(error),
+            }
         }
         drop(to);
         for (outcome, saved) in from {
@@ -187,6 +192,20 @@ mod tests {
         assert_eq!(exit, Exit::Success, "{out}");
         assert!(out.starts_with("seeds     6, failures 0\nsteps     "), "{out}");
         assert!(out.contains("rare      never met: a run outlived the daemon"), "{out}");
+    }
+
+    #[test]
+    fn no_more_threads_are_started_than_there_are_worlds() {
+        let asked = Simulate {
+            seeds: 2,
+            steps: Some(50),
+            only: Some(Fault::LateTick),
+            jobs: NonZero::new(usize::MAX),
+            ..Simulate::default()
+        };
+        let (exit, out) = ran(&asked, false);
+        assert_eq!(exit, Exit::Success, "{out}");
+        assert!(out.starts_with("seeds     2, failures 0\n"), "{out}");
     }
 
     #[test]
