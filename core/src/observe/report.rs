@@ -72,7 +72,17 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
         ReportKind::Complete => found.require(completed || life.was_owed(kind), "INV-106", || {
             format!("claim {claim} is reported as complete; the agent never said so")
         }),
-        ReportKind::Fail { .. } => {}
+        ReportKind::Fail { reason } => {
+            let said = life.outcome.filter(|outcome| !outcome.resume_rejected).map(|outcome| outcome.end);
+            let excused = life.ending || life.forced.is_some() || at.stopping;
+            let right = match said {
+                Some(RunEnd::Failed { reason: truth }) => reason == truth,
+                _ => true,
+            };
+            found.require(right || excused, "TRUE-REASON", || {
+                format!("claim {claim} is reported as failed with {reason:?}; the run ended as {said:?}")
+            });
+        }
         ReportKind::CancelAck => found.require(life.server_ended || life.was_owed(kind), "INV-94", || {
             format!("claim {claim} is acknowledged as cancelled; nobody cancelled it")
         }),

@@ -274,7 +274,7 @@ fn told_truly(claim: &Claim, kind: ReportKind) -> Result<(), (&'static str, Stri
         (ReportKind::Complete, end) => end == Some(RunEnd::Completed),
         (ReportKind::Fail { .. }, Some(RunEnd::Completed)) => by_watchdog,
         (ReportKind::Fail { reason }, Some(RunEnd::Failed { reason: truth })) => {
-            let ours = [FailReason::RuntimeOffline, FailReason::RuntimeRecovery, FailReason::Unknown];
+            let ours = [FailReason::RuntimeOffline, FailReason::RuntimeRecovery];
             reason == truth || by_watchdog || ours.contains(&reason)
         }
         (ReportKind::Fail { .. }, None) | (ReportKind::CancelAck, _) => true,

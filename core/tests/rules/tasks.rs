@@ -1,6 +1,6 @@
 //! Tasks, from claim to seal.
 
-use super::harness::{Tamper, answers, cut_short, fails, find, has, hide, instead, notice, twice};
+use super::harness::{Tamper, answers, cut_short, ended, fails, find, has, hide, instead, notice, twice};
 use longshore_core::effect::{ApiCall, Effect, EndReason, Fact};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, ClaimKey, Event, RunEnd, RunEvent, TaskStatus};
@@ -22,6 +22,13 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("I6", |_, event, fx| instead(event, fx, "run ", Event::Tick)),
     ("I8", |_, _, fx| twice(fx, "complete")),
     ("I8", |_, _, fx| twice(fx, "forget")),
+    ("TRUE-REASON", |_, event, _| {
+        ended(event, |outcome| {
+            if let RunEnd::Failed { reason } = &mut outcome.end {
+                *reason = FailReason::ContextOverflow;
+            }
+        })
+    }),
     ("INV-106", |_, event, _| {
         if let Event::Run { run: RunEvent::Ended { outcome }, .. } = event
             && outcome.end == RunEnd::Completed

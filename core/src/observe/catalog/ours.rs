@@ -5,6 +5,12 @@ use super::{Entry, inv};
 
 pub(super) const ENTRIES: &[Entry] = &[
     inv("DEADLINE", "what is on its way is ended at its deadline, once", "ours", &[Rule]),
+    inv(
+        "TRUE-REASON",
+        "a failed run is reported with the reason that it failed for, unless it was ended before its time",
+        "ours",
+        &[Rule],
+    ),
     inv("LOST", "a task that the server took back is not reported", "ours", &[Rule]),
     inv(
         "MESSAGES-ASK",
