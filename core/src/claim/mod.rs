@@ -264,13 +264,8 @@ impl Claims {
         fresh: bool,
     ) -> Catch {
         self.gate.exit(pass);
-        self.slots.give_room(&provider, 1);
         self.per_runtime.answered(op, &runtime);
-        match self.active {
-            Active::Batch if self.slots.room(&provider).is_some() => self.batch.room(provider),
-            Active::Batch => {}
-            Active::PerRuntime => self.per_runtime.room(cx, &provider, runtimes),
-        }
+        self.room_came_free(cx, runtimes, &provider);
         let mut catch = Catch::none(vec![slot]);
         match result {
             Ok(ApiReply::Claimed { offers, unusable }) => {
@@ -309,6 +304,11 @@ impl Claims {
         provider: &Provider,
     ) {
         self.slots.release(permit);
+        self.room_came_free(cx, runtimes, provider);
+    }
+
+    /// A provider has room for one more, and nobody asked for anything: those that found it full may try again.
+    fn room_came_free(&mut self, cx: &mut Cx<'_>, runtimes: &Runtimes, provider: &Provider) {
         self.slots.give_room(provider, 1);
         if self.slots.room(provider).is_some() {
             match self.active {
