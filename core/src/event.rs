@@ -265,6 +265,13 @@ pub struct Offer {
     pub in_place: bool,
 }
 
+impl Offer {
+    /// The directories that are marked for it: the one it will get, and the one that it may want to use again.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &EnvRoot> {
+        std::iter::once(&self.root).chain(&self.prior)
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 const fn is_false(set: &bool) -> bool {
     !*set

@@ -51,10 +51,7 @@ impl State {
         let serving = self.shutdown.is_serving();
         split!(self, out => cx, claims, tasks, by_id, by_runtime, roots, late, first_reports, gc, paths);
         let claim = offer.claim;
-        let freed = [Some(&offer.root), offer.prior.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|root| roots.is_deleting(root));
+        let freed = offer.roots().any(|root| roots.is_deleting(root));
         if !serving || freed || tasks.contains_key(&claim) || late.has_claim(claim) {
             cx.env.ops.stray();
             return;

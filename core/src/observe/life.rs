@@ -112,8 +112,7 @@ impl Life {
         slot: Option<SlotIndex>,
         now: Instant,
     ) -> Self {
-        let mut roots = vec![offer.root.clone()];
-        roots.extend(offer.prior.clone());
+        let roots = offer.roots().cloned().collect();
         let taken = slot.is_some();
         Self {
             taken,

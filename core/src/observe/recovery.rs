@@ -110,12 +110,7 @@ impl TaskBook {
             offer: offer.clone(),
             provider: provider.clone(),
             was: *was,
-            here: here
-                || at.stopping
-                || [Some(&offer.root), offer.prior.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .any(|root| gc.is_freeing(root)),
+            here: here || at.stopping || offer.roots().any(|root| gc.is_freeing(root)),
             taken: false,
             again,
         });

@@ -9,7 +9,7 @@ use super::world::{About, Hosted, World};
 use crate::effect::ApiCall;
 use crate::effect::{Effect, Fact, RuntimeChange};
 use crate::event::{ApiReply, Event, Offer};
-use crate::id::{EnvRoot, OpId};
+use crate::id::OpId;
 
 impl World {
     /// A request is complete.
@@ -139,9 +139,8 @@ impl World {
                 }
             }
             Fact::Phase { claim, phase: crate::effect::PhaseName::AwaitingRoot } => {
-                let freed = |root: &EnvRoot| self.disk.collecting.contains(root);
                 let waits =
-                    |claim: &Claim| freed(&claim.offer.root) || claim.offer.prior.as_ref().is_some_and(freed);
+                    |claim: &Claim| claim.offer.roots().any(|root| self.disk.collecting.contains(root));
                 if self.claims.get(claim).is_some_and(waits) {
                     self.marks.hit(Mark::CollectorYielded);
                 }
