@@ -18,6 +18,7 @@ use longshore_core::effect::ExitReport;
 use longshore_core::event::Event;
 use longshore_core::id::Provider;
 use longshore_core::rng::Seed;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -176,7 +177,7 @@ impl Service {
         let temp_base = search.settings.agent_temp_base.clone();
         let look = async move {
             // Nothing is registered, and so nothing claimed, before the agents are known.
-            let left = launcher_of_look.end_leftovers().await;
+            let left = launcher_of_look.end_strays(&BTreeSet::new()).await;
             if left > 0 {
                 tracing::warn!(runs = left, "agents that an earlier daemon left at work were ended");
             }
