@@ -72,8 +72,14 @@ pub(super) fn log(book: &Book, fact: &Fact) {
                 "the server refuses messages of the task; they are skipped"
             );
         }
+        Fact::UsageLate { claim } => {
+            tracing::warn!(
+                task = task(claim),
+                "the server does not take the task's token counts; they are tried on and on in the background"
+            );
+        }
         Fact::UsageLost { claim } => {
-            tracing::error!(task = task(claim), "the task's token counts could not be reported");
+            tracing::error!(task = task(claim), "the server refuses the task's token counts; they are lost");
         }
         Fact::Released { claim, slot } => {
             tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");
