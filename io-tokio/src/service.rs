@@ -117,6 +117,9 @@ impl Service {
         let clock = Arc::new(Clock::start());
         let launcher = Launcher::new(state_dir(&settings).join("runs"), SPARES);
         launcher.warm();
+        if let Some(file) = settings.token_file.clone() {
+            client.credential().follow(file, redactor.clone());
+        }
         let health_identity = HealthIdentity::new(&settings, &identity);
         let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
         let core = core_config(&settings);

@@ -6,6 +6,7 @@
 
 mod bed;
 mod cancel;
+mod credential;
 mod directories;
 mod endings;
 mod hostile;
