@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod secret;
 pub mod service;
 pub mod simulate;
+mod signals;
 pub mod supervise;
 pub mod tempdir;
 pub mod trace_cmd;

@@ -2,7 +2,7 @@
 
 use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
-use crate::config::{self, Env, OnSigterm, Settings};
+use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
 use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
@@ -125,9 +125,6 @@ impl Service {
         let core = core_config(&settings);
         let clis = AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect();
         let search = Looking { env: env.clone(), settings: settings.clone(), cwd, clis };
-        if settings.on_sigterm != OnSigterm::Stop {
-            tracing::warn!("on_sigterm: this version ends running tasks on SIGTERM, whatever it is set to");
-        }
         let parts = Parts {
             client,
             launcher,

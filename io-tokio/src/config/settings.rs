@@ -211,11 +211,12 @@ impl Settings {
         let claim_mode = at(flag("--claim-mode", flags.claim_mode.as_ref()), "", "claim_mode");
         let budget = at(flag("--disk-budget", flags.disk_budget.as_ref()), "", "disk_budget");
         let free = at(flag("--min-free-space", flags.min_free_space.as_ref()), "", "min_free_space");
-        let sigterm = at(flag("--on-sigterm", flags.on_sigterm.as_ref()), "", "on_sigterm");
+        let sigterm =
+            at(flag("--on-sigterm", flags.on_sigterm.as_ref()), "LONGSHORE_ON_SIGTERM", "on_sigterm");
         Ok(Self {
             token: file.token()?,
-            daemon_id: l.text("daemon_id", daemon_id)?.map(|s| s.text),
             token_file: None,
+            daemon_id: l.text("daemon_id", daemon_id)?.map(|s| s.text),
             device_name: l.text("device_name", device)?.map(|s| s.text),
             launched_by: env.raw("MULTICA_LAUNCHED_BY").unwrap_or_default().to_string_lossy().into_owned(),
             workspaces_root: workspaces_root(&mut l, flags, cwd)?

@@ -11,6 +11,7 @@ mod directories;
 mod endings;
 mod hostile;
 mod leftovers;
+mod on_sigterm;
 mod over;
 mod reports;
 mod runs;
