@@ -5,9 +5,10 @@ use crate::config::{Env, Flags, Settings};
 use crate::driver::Record;
 use crate::local::interrupts::Interrupts;
 use crate::log::{self, Redactor};
+use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
-use crate::simulate::{Simulate, simulate};
 use crate::signals::stop_on_signals;
+use crate::simulate::{Simulate, simulate};
 use crate::trace_cmd;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
@@ -103,8 +104,8 @@ async fn foreground(
     let token = redactor.register(&settings.token);
     let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
     let records = whole.into_iter().chain([flight_recorder(&settings)]).collect();
-    let service = Service::new(Start {
     let on_sigterm = settings.on_sigterm;
+    let service = Service::new(Start {
         settings,
         env: env.clone(),
         cwd: cwd.to_owned(),

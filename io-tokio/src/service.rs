@@ -9,6 +9,7 @@ use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, S
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
 use crate::log::Redactor;
+use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
 use crate::tempdir;
@@ -55,6 +56,9 @@ pub enum ServeError {
     /// The daemon's id cannot be read or made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// Another daemon has this identity, or nobody can tell.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -84,6 +88,7 @@ pub struct Service {
     snapshots: watch::Receiver<HealthSnapshot>,
     clock: Arc<Clock>,
     search: Looking,
+    owner: Owner,
 }
 
 struct Looking {
@@ -94,16 +99,17 @@ struct Looking {
 }
 
 impl Service {
-    /// Takes the local port, then puts everything together; nobody has been contacted by the time that this fails. Must be called inside
-    /// the runtime that will run it.
+    /// Takes the identity and the local port, then puts everything together; nobody has been contacted by the time that this fails. Must be
+    /// called inside the runtime that will run it.
     ///
     /// # Errors
     /// See [`ServeError`].
     pub fn new(start: Start) -> Result<Self, ServeError> {
         let Start { settings, env, cwd, records, redactor, only } = start;
-        let health = HealthListener::bind(settings.health_port)?;
         let token = require_token(&settings)?;
         let identity = Identity::find(&settings, &identity::host_name())?;
+        let owner = Owner::take(&settings, &identity)?;
+        let health = HealthListener::bind(settings.health_port)?;
         let client = Client::new(&ClientConfig {
             base_url: settings.server_url.clone(),
             token: token.clone(),
@@ -111,15 +117,15 @@ impl Service {
             capabilities: CAPABILITIES.iter().map(|&name| name.to_owned()).collect(),
             os: std::env::consts::OS.to_owned(),
         })?;
+        if let Some(file) = settings.token_file.clone() {
+            client.credential().follow(file, redactor.clone());
+        }
         let root = &settings.workspaces_root;
         prepare::ensure_root_marker(root)
             .map_err(|source| ServeError::Root { path: root.clone(), source })?;
         let clock = Arc::new(Clock::start());
         let launcher = Launcher::new(state_dir(&settings).join("runs"), SPARES);
         launcher.warm();
-        if let Some(file) = settings.token_file.clone() {
-            client.credential().follow(file, redactor.clone());
-        }
         let health_identity = HealthIdentity::new(&settings, &identity);
         let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
         let core = core_config(&settings);
@@ -137,7 +143,7 @@ impl Service {
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, search })
+        Ok(Self { driver, health, health_identity, snapshots, clock, search, owner })
     }
 
     /// Something to give the core events with.
@@ -160,7 +166,7 @@ impl Service {
     /// # Errors
     /// If there is nothing to run on this machine.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, search } = self;
+        let Self { driver, health, health_identity, snapshots, clock, search, owner } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
         let events = driver.events();
@@ -198,6 +204,7 @@ impl Service {
         };
         wishes.abort();
         serving.abort();
+        drop(owner);
         outcome
     }
 }

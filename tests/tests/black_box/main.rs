@@ -13,6 +13,7 @@ mod hostile;
 mod leftovers;
 mod on_sigterm;
 mod over;
+mod owner;
 mod reports;
 mod runs;
 mod secrets;
