@@ -5,7 +5,7 @@
 
 use crate::config::Settings;
 use crate::config::server_url;
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
@@ -159,8 +159,9 @@ fn is_in_place(file: &File, path: &Path) -> bool {
 fn sign(file: &mut File, settings: &Settings) -> io::Result<()> {
     file.set_len(0)?;
     let since = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let (id, profile) = (std::process::id(), &settings.profile);
-    file.write_all(format!("process {id}, profile {profile}, since {since}\n").as_bytes())
+    // A home directory may be that of several machines.
+    let (id, profile, host) = (std::process::id(), &settings.profile, identity::host_name());
+    file.write_all(format!("process {id}, profile {profile}, since {since}, on {host}\n").as_bytes())
 }
 
 fn holder(file: &mut File) -> Holder {

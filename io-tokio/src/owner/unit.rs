@@ -57,15 +57,23 @@ fn unit_of(cgroup: &str) -> Option<Unit> {
 }
 
 async fn kill_mode(unit: &Unit, env: &Env, limit: Duration) -> Result<String, CaptureError> {
-    let args = ["show", "--property=KillMode", "--", &unit.name].map(OsStr::new);
+    let args = ["show", "--property=LoadState,KillMode", "--", &unit.name].map(OsStr::new);
     let of_user = [OsStr::new("--user")];
     let args = [if unit.of_user { &of_user[..] } else { &[] }, &args].concat();
     let program = Path::new("systemctl");
-    let probe =
-        Probe { program, args: &args, env, limit, enough: |text| text.contains('\n'), makes_session: false };
+    let probe = Probe {
+        program,
+        args: &args,
+        env,
+        limit,
+        enough: |text| text.lines().count() > 1,
+        makes_session: false,
+    };
     let text = probe.run().await?;
-    let value = text.lines().find_map(|line| line.strip_prefix("KillMode="));
-    Ok(value.unwrap_or_default().trim().to_owned())
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    // Of a unit that it does not know, as from inside of a container, systemd tells the default.
+    let known = value("LoadState") == Some("loaded");
+    Ok(value("KillMode").filter(|_| known).unwrap_or_default().trim().to_owned())
 }
 
 /// What this mode means for runs, where it means anything to them.
@@ -89,7 +97,7 @@ fn consequence(mode: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     const LONG: Duration = Duration::from_secs(30);
     const SHORT: Duration = Duration::from_millis(200);
@@ -121,16 +129,21 @@ mod tests {
 
     /// An environment whose `systemctl` is this script.
     fn with_systemctl(dir: &Path, script: &str) -> Env {
+        // Written by another process: what a fork of this one has open for writing cannot be run.
+        let made = r#"rm -f "$1" && printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
         let path = dir.join("systemctl");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+        let status = Command::new("/bin/sh").args(["-c", made, "sh"]).arg(path).arg(script).status();
+        assert!(status.expect("a shell").success());
         Env::from_pairs([("PATH", format!("{}:/usr/bin:/bin", dir.display()))])
     }
 
     #[tokio::test]
     async fn systemctl_is_asked_for_the_unit_of_the_right_manager() {
         let dir = tempfile::tempdir().expect("a directory");
-        let env = with_systemctl(dir.path(), r#"echo "$*" >> "${0%/*}/asked"; echo KillMode=control-group"#);
+        let env = with_systemctl(
+            dir.path(),
+            r#"echo "$*" >> "${0%/*}/asked"; echo KillMode=control-group; echo LoadState=loaded"#,
+        );
         for of_user in [false, true] {
             let mode = kill_mode(&unit("a.service", of_user), &env, LONG).await.expect("an answer");
             assert!(consequence(&mode).is_some_and(|text| text.contains("signals agents")), "{mode}");
@@ -138,7 +151,7 @@ mod tests {
         let asked = std::fs::read_to_string(dir.path().join("asked")).expect("it was asked");
         assert_eq!(
             asked,
-            "show --property=KillMode -- a.service\n--user show --property=KillMode -- a.service\n"
+            "show --property=LoadState,KillMode -- a.service\n--user show --property=LoadState,KillMode -- a.service\n"
         );
     }
 
@@ -150,9 +163,11 @@ mod tests {
         assert!(matches!(kill_mode(&unit, &env, LONG).await, Err(CaptureError::Failed(_))));
         let env = with_systemctl(dir.path(), "exec sleep 600");
         assert!(matches!(kill_mode(&unit, &env, SHORT).await, Err(CaptureError::TimedOut(_))));
-        let env = with_systemctl(dir.path(), "echo nonsense");
-        let mode = kill_mode(&unit, &env, LONG).await.expect("an answer");
-        assert_eq!(consequence(&mode), None);
+        for answer in ["echo nonsense", "echo LoadState=not-found; echo KillMode=control-group"] {
+            let env = with_systemctl(dir.path(), answer);
+            let mode = kill_mode(&unit, &env, LONG).await.expect("an answer");
+            assert_eq!(consequence(&mode), None, "{answer}");
+        }
         let nowhere = Env::from_pairs([("PATH", "/missing")]);
         assert!(matches!(kill_mode(&unit, &nowhere, LONG).await, Err(CaptureError::Start(_))));
     }
