@@ -153,7 +153,7 @@ impl Credential {
                     }
                     Ok(false) => {}
                     Err(error) => {
-                        tracing::warn!(file = %path, "the token in the file cannot be used: {error}")
+                        tracing::warn!(file = %path, "the token in the file cannot be used: {error}");
                     }
                 }
             }
@@ -193,13 +193,14 @@ impl Credential {
             return;
         }
         *said = Some(Instant::now());
-        match self.0.source.get() {
-            Some(source) => tracing::error!(
+        if let Some(source) = self.0.source.get() {
+            tracing::error!(
                 file = %source.file.path().display(),
                 "the server refuses this daemon's credential; log in again with `multica login`, and the new token in the file is used \
                  without a restart"
-            ),
-            None => tracing::error!("the server refuses this daemon's credential"),
+            );
+        } else {
+            tracing::error!("the server refuses this daemon's credential");
         }
     }
 }

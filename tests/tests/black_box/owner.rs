@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 const START: [&str; 3] = ["daemon", "start", "--foreground"];
 
+/// More variables of a daemon.
+type Environment = Vec<(&'static str, String)>;
+
 /// Where locks are.
 fn owners(home: &Home) -> PathBuf {
     home.state_dir().join("owners")
@@ -47,7 +50,7 @@ async fn bug_04_a_second_daemon_of_one_identity_ends_at_once_names_the_first_and
     let other_port = ("MULTICA_DAEMON_HEALTH_PORT", port.port().to_string());
     let server = |url: String| ("MULTICA_SERVER_URL", url);
     let at = bed.plane.addr();
-    let cases: [(&[&str], Vec<(&str, String)>); 6] = [
+    let cases: [(&[&str], Environment); 6] = [
         (&[], vec![]),
         (&[], vec![other_port.clone()]),
         (&["--profile=dev"], vec![other_port.clone()]),
