@@ -52,7 +52,7 @@ pub enum OwnerError {
     /// Nobody can tell whether somebody does.
     #[error(
         "{} cannot be locked: {source}. Without that lock nothing keeps a second daemon from taking the tasks of this one, so it does not \
-         start: make the directory writable for this user",
+         start: make the directory writable for this user, on a file system that has locks",
         path.display()
     )]
     Lock {

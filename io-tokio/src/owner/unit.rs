@@ -23,19 +23,24 @@ struct Unit {
 /// is said.
 pub async fn warn_if_runs_end_with_it(env: &Env) {
     // Without the file this is no Linux, and there is no systemd.
-    let Some(unit) = unit_of(&std::fs::read_to_string(CGROUP).unwrap_or_default()) else { return };
-    match kill_mode(&unit, env, LIMIT).await {
-        Ok(mode) => {
-            if let Some(what) = consequence(&mode) {
-                tracing::warn!(
-                    unit = unit.name,
-                    kill_mode = mode,
-                    "{what}; write KillMode=process below [Service] of the unit"
-                );
-            }
-        }
+    let cgroup = std::fs::read_to_string(CGROUP).unwrap_or_default();
+    if let Some((unit, mode, what)) = trouble(&cgroup, env, LIMIT).await {
+        tracing::warn!(
+            unit = unit.name,
+            kill_mode = mode,
+            "{what}; write KillMode=process below [Service] of the unit"
+        );
+    }
+}
+
+/// The unit that a process with this `cgroup` file is in, its mode, and what that means, if it means anything to runs.
+async fn trouble(cgroup: &str, env: &Env, limit: Duration) -> Option<(Unit, String, &'static str)> {
+    let unit = unit_of(cgroup)?;
+    match kill_mode(&unit, env, limit).await {
+        Ok(mode) => consequence(&mode).map(|what| (unit, mode, what)),
         Err(error) => {
             tracing::debug!(unit = unit.name, %error, "systemd was asked for the KillMode of this unit and did not tell");
+            None
         }
     }
 }
@@ -170,6 +175,18 @@ mod tests {
         }
         let nowhere = Env::from_pairs([("PATH", "/missing")]);
         assert!(matches!(kill_mode(&unit, &nowhere, LONG).await, Err(CaptureError::Start(_))));
+    }
+
+    #[tokio::test]
+    async fn only_a_unit_whose_mode_ends_runs_is_worth_a_warning() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cgroup = "0::/user.slice/user-1.slice/user@1.service/app.slice/longshore.service\n";
+        for (mode, warned) in [("control-group", true), ("process", false)] {
+            let env = with_systemctl(dir.path(), &format!("echo KillMode={mode}; echo LoadState=loaded"));
+            let found = trouble(cgroup, &env, LONG).await.map(|(unit, mode, _)| (unit.name, mode));
+            assert_eq!(found, warned.then(|| ("longshore.service".to_owned(), mode.to_owned())));
+            assert_eq!(trouble("0::/user.slice/session-1.scope\n", &env, LONG).await, None);
+        }
     }
 
     #[test]
