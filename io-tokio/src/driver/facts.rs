@@ -84,9 +84,8 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::Released { claim, slot } => {
             tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");
         }
-        Fact::Unauthorized => tracing::error!(
-            "the server refuses this daemon's credential; log in again with `multica login`, then restart the daemon"
-        ),
+        // The HTTP client says what to do about it, and not each time.
+        Fact::Unauthorized => tracing::debug!("a request was refused because of the credential"),
         Fact::RuntimeGone { runtime } => {
             tracing::warn!(%runtime, "the server has deleted the runtime; its workspace is registered again");
         }
