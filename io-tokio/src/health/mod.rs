@@ -9,5 +9,5 @@ mod server;
 mod socket_owner;
 
 pub use connection::{HEAD_LIMIT, HEAD_TIMEOUT, MAX_WAITING};
-pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth};
+pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth, process_start};
 pub use server::{BindError, HealthListener, ShutdownRequest};
