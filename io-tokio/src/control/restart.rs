@@ -1,0 +1,48 @@
+//! `daemon restart`: the old daemon makes way for a new one, and leaves it its runs.
+
+use super::error::ControlError;
+use super::place::Place;
+use super::preflight;
+use super::running::{Running, Wait};
+use super::say;
+use super::stop::{ENDING, tell_forced};
+use crate::cli::{DaemonStart, Which, require_token};
+use crate::config::{Env, Settings};
+use std::path::Path;
+
+const HINT: &str =
+    "no new daemon was started; try again when it is gone, or end it with `longshore daemon stop`";
+
+/// Ends the daemon that runs, if one does, and waits until its process is gone, so that the new one can be started. Everything that
+/// would keep the new one from working is looked at first: the old one is not touched if its successor would not start.
+///
+/// # Errors
+/// The new one could not work, or the old one does not go.
+pub async fn make_way(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), ControlError> {
+    let flags = &start.flags;
+    let which = Which { profile: flags.profile.clone(), health_port: flags.health_port.clone() };
+    let place = Place::find(&which, env)?;
+    let Some(daemon) = Running::find(&place).await? else { return Ok(()) };
+    let settings = Settings::load(flags, env, cwd)?;
+    require_token(&settings)?;
+    preflight::confirm(&settings).await?;
+    let (label, pid) = (place.label(), daemon.pid);
+    match daemon.health.state() {
+        "draining" => return Err(ControlError::Draining { pid }),
+        "stopping" => say(format_args!("{label} (pid {pid}) is stopping already; waiting for it")),
+        _ if !daemon.health.is_longshore() => {
+            say(format_args!(
+                "{label} (pid {pid}) is none of longshore: its runs end with it, and are tried again by the server"
+            ));
+            tell_forced(daemon.end("").await?);
+        }
+        _ => tell_forced(daemon.end("how=restart").await?),
+    }
+    match daemon.gone(Some(ENDING)).await {
+        Wait::Gone | Wait::Unanswering => {
+            say(format_args!("{label} (pid {pid}) made way"));
+            Ok(())
+        }
+        Wait::TooLong | Wait::Interrupted => Err(daemon.still_there(ENDING, HINT)),
+    }
+}
