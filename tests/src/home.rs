@@ -114,7 +114,8 @@ impl Home {
         DriverUnderTest::start(self, tune).await
     }
 
-    fn write_config(&self) {
+    /// Writes the config file, for a command that is not a start of [`start`](Self::start).
+    pub fn write_config(&self) {
         let path = self.config_file();
         fs::write(&path, Value::Object(self.config.clone()).to_string()).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("made private");
