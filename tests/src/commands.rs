@@ -99,7 +99,11 @@ impl RunningCommand {
     /// Presses Ctrl-C.
     pub fn interrupt(&self) {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).expect("it has not ended");
-        signal(id, Signal::INT);
+        // Tests that run in the background of a script have it ignored, and so has the command.
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+        let ignored = u64::from_str_radix(mask.trim(), 16).expect("a mask") & 2 != 0;
+        signal(id, if ignored { Signal::TERM } else { Signal::INT });
     }
 
     /// Waits for its end.

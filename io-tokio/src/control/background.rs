@@ -8,6 +8,7 @@ use super::running::collision;
 use super::{preflight, say};
 use crate::cli::{DaemonStart, Exit, LogTarget, require_token};
 use crate::config::{Env, Flags, Settings};
+use crate::local::interrupts::Interrupts;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -37,6 +38,7 @@ const INTERRUPTED: Exit = Exit::Code(130);
 /// # Errors
 /// One runs already, something that it needs is not there, or the new process ended before it was up.
 pub async fn start(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<Exit, ControlError> {
+    let mut interrupts = Interrupts::catch().map_err(ControlError::system("catch signals"))?;
     let settings = Settings::load(&start.flags, env, cwd)?;
     let place = Place::of(&settings);
     if let Seen::Daemon(health) = probe(place.port).await? {
@@ -46,7 +48,10 @@ pub async fn start(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<Exit, C
     for warning in &settings.warnings {
         say(format_args!("warning: {warning}"));
     }
-    preflight::reach(&settings).await?;
+    tokio::select! {
+        reached = preflight::reach(&settings) => reached?,
+        () = interrupts.next() => return Err(ControlError::Interrupted("nothing was started")),
+    }
 
     let (errors, before) = open_error_log(&place)?;
     let mut child = spawn(start, cwd, &errors).map_err(ControlError::system("start the daemon"))?;
@@ -58,7 +63,7 @@ pub async fn start(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<Exit, C
     };
     let told = tokio::select! {
         told = tokio::time::timeout(UP, words(&mut child)) => told,
-        _ = tokio::signal::ctrl_c() => {
+        () = interrupts.next() => {
             say(format_args!("{label} (pid {pid}) goes on starting without this command; see `longshore daemon status`"));
             return Ok(INTERRUPTED);
         }

@@ -152,6 +152,9 @@ pub enum ControlError {
         /// Why it cannot.
         source: io::Error,
     },
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted: {0}")]
+    Interrupted(&'static str),
     /// There is nothing to show.
     #[error(
         "there is no log {} of profile {profile}: it is written by a daemon in the background, or with --log-target file; one in the \

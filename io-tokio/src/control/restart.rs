@@ -8,6 +8,7 @@ use super::say;
 use super::stop::{ENDING, tell_forced};
 use crate::cli::{DaemonStart, Which, require_token};
 use crate::config::{Env, Settings};
+use crate::local::interrupts::Interrupts;
 use std::path::Path;
 
 const HINT: &str =
@@ -21,11 +22,16 @@ const HINT: &str =
 pub async fn make_way(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), ControlError> {
     let flags = &start.flags;
     let which = Which { profile: flags.profile.clone(), health_port: flags.health_port.clone() };
+    // Caught before anything is asked for: from then on a signal ends this command alone.
+    let mut interrupts = Interrupts::catch().map_err(ControlError::system("catch signals"))?;
     let place = Place::find(&which, env)?;
     let Some(daemon) = Running::find(&place).await? else { return Ok(()) };
     let settings = Settings::load(flags, env, cwd)?;
     require_token(&settings)?;
-    preflight::confirm(&settings).await?;
+    tokio::select! {
+        confirmed = preflight::confirm(&settings) => confirmed?,
+        () = interrupts.next() => return Err(ControlError::Interrupted("the running daemon is left as it is")),
+    }
     let (label, pid) = (place.label(), daemon.pid);
     match daemon.health.state() {
         "draining" => return Err(ControlError::Draining { pid }),
@@ -38,11 +44,14 @@ pub async fn make_way(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), 
         }
         _ => tell_forced(daemon.end("how=restart").await?),
     }
-    match daemon.gone(Some(ENDING)).await {
+    match daemon.gone(Some(ENDING), &mut interrupts).await {
         Wait::Gone | Wait::Unanswering => {
             say(format_args!("{label} (pid {pid}) made way"));
             Ok(())
         }
-        Wait::TooLong | Wait::Interrupted => Err(daemon.still_there(ENDING, HINT)),
+        Wait::Interrupted => {
+            Err(ControlError::Interrupted("the daemon goes on ending, and no new one was started"))
+        }
+        Wait::TooLong => Err(daemon.still_there(ENDING, HINT)),
     }
 }

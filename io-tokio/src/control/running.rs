@@ -7,6 +7,7 @@ use super::place::Place;
 use super::process::Process;
 use super::{say, tasks};
 use crate::config::GoDuration;
+use crate::local::interrupts::Interrupts;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -36,7 +37,7 @@ pub(super) enum Wait {
     Unanswering,
     /// It is still there.
     TooLong,
-    /// Ctrl-C.
+    /// Ctrl-C, or another signal that would have ended the command.
     Interrupted,
 }
 
@@ -108,12 +109,10 @@ impl Running {
         }
     }
 
-    /// Waits until its process is gone, and tells what it waits for whenever that changes. Must be on a runtime with IO.
-    pub(super) async fn gone(&self, within: Option<Duration>) -> Wait {
+    /// Waits until its process is gone, and tells what it waits for whenever that changes. A signal ends the wait alone.
+    pub(super) async fn gone(&self, within: Option<Duration>, interrupts: &mut Interrupts) -> Wait {
         let begun = Instant::now();
         let deadline = within.map(|within| begun + within);
-        let interrupt = tokio::signal::ctrl_c();
-        tokio::pin!(interrupt);
         let mut told = String::new();
         loop {
             tokio::select! {
@@ -125,7 +124,7 @@ impl Running {
                     }
                     None => self.tell(&mut told, begun).await,
                 },
-                _ = &mut interrupt => return Wait::Interrupted,
+                () = interrupts.next() => return Wait::Interrupted,
                 () = until(deadline) => return Wait::TooLong,
             }
         }

@@ -6,6 +6,7 @@ use super::running::{Asked, Running, Wait};
 use super::{say, tasks};
 use crate::cli::{DaemonStop, DrainFor, Exit};
 use crate::config::{Env, GoDuration};
+use crate::local::interrupts::Interrupts;
 use std::time::Duration;
 
 /// What a daemon needs at most to end runs, report them, and go off line.
@@ -19,6 +20,8 @@ const HURRY: &str = "`longshore daemon stop` said once more hurries it";
 /// # Errors
 /// It is not sure that it is the daemon that is meant, or the daemon is still there.
 pub async fn stop(asked: &DaemonStop, env: &Env) -> Result<Exit, ControlError> {
+    // Caught before anything is asked for: from then on a signal ends the waiting alone.
+    let mut interrupts = Interrupts::catch().map_err(ControlError::system("catch signals"))?;
     let place = Place::find(&asked.which, env)?;
     let Some(daemon) = Running::find(&place).await? else {
         say(format_args!("{} is not running", place.label()));
@@ -31,7 +34,7 @@ pub async fn stop(asked: &DaemonStop, env: &Env) -> Result<Exit, ControlError> {
             Some(ENDING)
         }
     };
-    Ok(match daemon.gone(within).await {
+    Ok(match daemon.gone(within, &mut interrupts).await {
         Wait::Gone => {
             say(format_args!("{} stopped", place.label()));
             Exit::Success
