@@ -47,11 +47,11 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// All processes below `ancestor`, nearest first.
-pub(super) fn descendants(ancestor: i32) -> Vec<Stat> {
+/// All processes below these, nearest first.
+pub(super) fn descendants(ancestors: &[i32]) -> Vec<Stat> {
     let mut others: Vec<Stat> = pids().filter_map(Stat::of).collect();
     let mut found: Vec<Stat> = Vec::new();
-    let mut parents = vec![ancestor];
+    let mut parents = ancestors.to_vec();
     while !parents.is_empty() {
         let (next, rest): (Vec<Stat>, _) =
             others.into_iter().partition(|stat| parents.contains(&stat.parent));
@@ -95,7 +95,7 @@ mod tests {
     fn our_own_entry_is_found_below_our_parent() {
         let me = i32::try_from(std::process::id()).expect("a pid fits");
         let stat = Stat::of(me).expect("we exist");
-        assert!(descendants(stat.parent).iter().any(|stat| stat.pid == me));
+        assert!(descendants(&[stat.parent]).iter().any(|stat| stat.pid == me));
         assert!(boot_id().is_some_and(|id| id.len() == 36));
     }
 }

@@ -8,6 +8,7 @@ mod bed;
 mod cancel;
 mod directories;
 mod endings;
+mod escapees;
 mod hostile;
 mod leftovers;
 mod over;

@@ -7,8 +7,9 @@ use super::outbound::Outbound;
 use super::spec::Credit;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
-use crate::supervise::record::{ExitRecord, RunDir, Status};
+use crate::supervise::record::{ExitRecord, Identity, RunDir, Status, boot_id};
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -28,7 +29,8 @@ const CONTROL_LIMIT: usize = 64 * 1024;
 /// How far reading goes at most before it is acknowledged, in bytes; a quarter of a budget that is smaller.
 const CREDIT_STEP: u64 = 1024 * 1024;
 
-/// How often the supervisor of an attached run is looked at when nothing else happens.
+/// How often a supervisor is looked after when nothing else happens: one that is not our child may be gone, and each may have been
+/// stopped by its own agent. To wake it up without asking costs one system call.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// From the moment when everything should have been killed to the one when the supervisor itself is: it may wait
@@ -61,6 +63,9 @@ pub struct Run {
     agent: Option<i32>,
     /// The supervisor, where it is our child.
     child: Option<Child>,
+    /// The supervisor of an attached run, as the status names it.
+    supervisor: Option<Identity>,
+    boot_id: Option<String>,
     watch: Watch,
     stdout: Spool,
     stderr: Spool,
@@ -144,6 +149,8 @@ impl Run {
         Self {
             agent,
             child: None,
+            supervisor: None,
+            boot_id: None,
             watch,
             stdout: Spool::open(&dir, "stdout", from.stdout),
             stderr: Spool::open(&dir, "stderr", from.stderr),
@@ -169,9 +176,14 @@ impl Run {
         from: Position,
         credit: Credit,
     ) -> Self {
-        let agent = status.map(|status| status.agent.pid);
+        // After a restart of the machine the numbers are other processes'.
+        let current = status.filter(|status| status.boot_id == boot_id());
+        let agent = current.map(|status| status.agent.pid);
         let budget = status.map_or(0, |status| status.spool_budget);
-        Self::open(shared, dir, agent, from, credit, budget)
+        let mut run = Self::open(shared, dir, agent, from, credit, budget);
+        run.supervisor = current.map(|status| status.supervisor.clone());
+        run.boot_id = current.and_then(|status| status.boot_id.clone());
+        run
     }
 
     pub(super) fn owning(mut self, supervisor: Child) -> Self {
@@ -222,7 +234,7 @@ impl Run {
                 () = self.watch.changed() => {}
                 () = writable(self.stdin.as_ref()) => {}
                 () = writable(self.control.as_ref()) => {}
-                () = sleep(LOOK), if self.child.is_none() => {}
+                () = sleep(LOOK) => self.wake_supervisor(),
                 () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
                     self.give_up_at = None;
                     self.kill_supervisor();
@@ -266,9 +278,9 @@ impl Run {
 
     /// An agent can stop its supervisor, which then hears nothing.
     fn wake_supervisor(&self) {
-        let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
-        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        let Some(child) = &self.child else { return self.signal_strange_supervisor(Signal::CONT) };
+        if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+            let _ = kill_process(pid, Signal::CONT);
         }
     }
 
@@ -372,7 +384,11 @@ impl Run {
     async fn settle(&self, how: String) -> ExitRecord {
         let dir = self.dir.clone();
         let settled = tokio::task::spawn_blocking(move || match dir.exit() {
-            Ok(Some(record)) => record,
+            Ok(Some(record)) => {
+                // Beside what follows from it.
+                tokio::task::spawn_blocking(move || dir.sync("exit.json"));
+                record
+            }
             Ok(None) => lost::settle(&dir, &how),
             Err(error) => lost::settle(&dir, &format!("{how}; {error}")),
         });
@@ -389,24 +405,23 @@ impl Run {
         if let Some(child) = &mut self.child {
             let _ = child.start_kill();
         } else {
-            self.kill_strange_supervisor();
+            self.signal_strange_supervisor(Signal::KILL);
         }
     }
 
+    /// For a supervisor that is not our child: nothing else than the process that the status names is signalled.
     #[cfg(target_os = "linux")]
-    fn kill_strange_supervisor(&self) {
+    fn signal_strange_supervisor(&self, signal: Signal) {
         use crate::supervise::{procfs, tree};
-        if let Ok(status) = self.dir.status()
-            && status.boot_id == procfs::boot_id()
-            && let Some(stat) = procfs::Stat::of(status.supervisor.pid)
-            && Some(stat.started) == status.supervisor.started
+        if let Some(supervisor) = &self.supervisor
+            && let Some(stat) = procfs::living(supervisor, self.boot_id.as_deref())
         {
-            tree::signal_same(&stat, rustix::process::Signal::KILL);
+            tree::signal_same(&stat, signal);
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn kill_strange_supervisor(&self) {}
+    fn signal_strange_supervisor(&self, _signal: Signal) {}
 }
 
 /// Waits for the end of a supervisor that is our child; for ever when it is not.
