@@ -14,6 +14,8 @@ pub(super) struct Stat {
     pub(super) started: u64,
     /// A zombie, or already being removed.
     pub(super) dead: bool,
+    /// By a signal, until another one lets it go on.
+    pub(super) stopped: bool,
 }
 
 impl Stat {
@@ -31,7 +33,16 @@ impl Stat {
         let group = fields.next()?.parse().ok()?;
         let started = fields.nth(16)?.parse().ok()?;
         let dead = matches!(state, "Z" | "X" | "x");
-        Some(Self { pid: pid.parse().ok()?, command: command.to_owned(), parent, group, started, dead })
+        let stopped = state == "T";
+        Some(Self {
+            pid: pid.parse().ok()?,
+            command: command.to_owned(),
+            parent,
+            group,
+            started,
+            dead,
+            stopped,
+        })
     }
 
     pub(super) fn process(&self) -> Process {

@@ -54,7 +54,7 @@ fn nothing_is_left(bed: &Bed, task: &TaskId, what: &str) {
 async fn bug_15_no_escapee_outlives_its_task_or_delays_its_result() {
     let bed = Bed::new().await;
     for (what, escapee) in ESCAPEES {
-        let hold = bed.fault("complete", |path| Rule::new("POST", &path, Action::Hold));
+        let hold = bed.fault("complete", |path| Rule::new("POST", &path, Action::Hold).first(1));
         let script = [Step::Shell(escapee.into()), Step::Result(what.into())];
         let task = bed.enqueue(TaskSpec::new("claude").script(&script));
         hold.reached(1).await;
@@ -74,7 +74,7 @@ async fn bug_14_no_escapee_outlives_the_cancel_of_its_task() {
     let bed = Bed::driven(Config::default(), |home| home, brief).await;
     bed.linked().await;
     for (what, escapee) in ESCAPEES {
-        let ack = bed.fault("cancel-ack", |path| Rule::new("POST", &path, Action::Hold));
+        let ack = bed.fault("cancel-ack", |path| Rule::new("POST", &path, Action::Hold).first(1));
         let script =
             [Step::Shell(escapee.into()), Step::IgnoreTerm, Step::Say("here I stay".into()), Step::Hang];
         let task = bed.enqueue(TaskSpec::new("claude").script(&script));

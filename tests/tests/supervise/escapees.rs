@@ -22,8 +22,8 @@ const IGNORES_ALL: &str =
 const STOPS_ITSELF: &str = "sh -c 'kill -STOP $$; sleep 600' &";
 const OTHER_MARKER: &str = "LONGSHORE_RUN=other setsid sh -c 'sleep 600; :' & env -i setsid sleep 600 &";
 
+/// Reads the run to its end, of which nothing must be left.
 async fn end_of(bench: &Bench, run: &mut Run) -> ExitRecord {
-    listen_for(run, "done").await;
     let started = Instant::now();
     let record = listen(run).await.record;
     let took = started.elapsed();
@@ -39,6 +39,7 @@ async fn end_of(bench: &Bench, run: &mut Run) -> ExitRecord {
 async fn left_behind(escapee: &str) {
     let bench = Bench::new();
     let mut run = bench.launch(bench.shell(&format!("{escapee}\nsleep 0.05; echo done; exit 0"))).await;
+    listen_for(&mut run, "done").await;
     let record = end_of(&bench, &mut run).await;
     assert!(record.success(), "{record:?}");
     assert!(!record.leftovers.is_empty(), "what was left is not named");
@@ -49,6 +50,7 @@ async fn cancelled(escapee: &str) {
     let bench = Bench::new();
     let text = format!("trap '' TERM\n{escapee}\necho done; while :; do sleep 600; done");
     let mut run = bench.launch(bench.shell(&text)).await;
+    listen_for(&mut run, "done").await;
     run.end(Duration::from_millis(300));
     let record = end_of(&bench, &mut run).await;
     assert_eq!((record.ended_by, record.signal), (EndedBy::Cancel, Some(9)));

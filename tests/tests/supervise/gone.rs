@@ -44,6 +44,8 @@ async fn what_a_killed_agent_leaves_is_ended_and_named() {
     let bench = Bench::new();
     let mut run = bench.launch(bench.shell("(setsid sleep 600 &); sleep 601 & echo up; wait")).await;
     listen_for(&mut run, "up").await;
+    let sleeping = || inhabitants(bench.dir.path()).iter().filter(|(_, name)| name == "sleep\n").count();
+    until("both sleep", || sleeping() == 2).await;
     signal(run.pid().expect("an agent"), Signal::KILL);
     let said = listen(&mut run).await;
     assert_eq!((said.record.ended_by, said.record.signal), (EndedBy::Itself, Some(9)));
@@ -69,4 +71,16 @@ async fn a_stopped_supervisor_of_an_earlier_daemon_is_woken() {
         bench.launcher.attach(dir.path(), Position::default(), Credit::OnRead).await.expect("attached");
     let said = listen(&mut run).await;
     assert_eq!((said.stdout.as_slice(), said.record.code), (b"said\n".as_slice(), Some(4)));
+}
+
+#[tokio::test]
+#[ignore = "takes longer: the supervisor is given some seconds"]
+async fn an_agent_that_stops_its_supervisor_again_and_again_can_be_killed() {
+    let bench = Bench::new();
+    let mut run = bench.launch(bench.shell("trap '' TERM; while :; do kill -STOP $PPID; done")).await;
+    run.kill();
+    let record = listen(&mut run).await.record;
+    // Whichever of the two is faster.
+    assert!(matches!(record.ended_by, EndedBy::Kill | EndedBy::SupervisorLost), "{record:?}");
+    until("nothing is left", || inhabitants(bench.dir.path()).is_empty()).await;
 }

@@ -14,7 +14,8 @@ async fn attach(bench: &Bench, dir: &RunDir) -> Result<Run, AttachError> {
 
 /// A run that has said "up" and whose supervisor was killed; nobody has looked at it since.
 async fn lost(bench: &Bench) -> RunDir {
-    let dir = abandoned(bench.dir.path(), "echo up; while :; do sleep 600; done");
+    // It dies with its supervisor, and leaves nothing to a daemon that is not allowed to signal anything.
+    let dir = abandoned(bench.dir.path(), "echo up; exec sleep 600");
     until("it is up", || fs::read(dir.file("stdout")).is_ok_and(|text| text == b"up\n")).await;
     signal(dir.status().expect("a status").supervisor.pid, Signal::KILL);
     until("the lock is free", || !dir.is_supervised().expect("readable")).await;

@@ -2,6 +2,7 @@
 
 use super::error::StdinError;
 use super::launcher::Shared;
+use super::link::wake;
 use super::lost;
 use super::outbound::Outbound;
 use super::spec::Credit;
@@ -9,7 +10,7 @@ use super::watch::Watch;
 use crate::supervise::protocol::Command;
 use crate::supervise::record::{ExitRecord, Identity, RunDir, Status, boot_id};
 use bytes::Bytes;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -36,6 +37,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// From the moment when everything should have been killed to the one when the supervisor itself is: it may wait
 /// for processes in uninterruptible sleep and for a full disk.
 const SUPERVISOR_LIMIT: Duration = Duration::from_secs(90);
+
+/// The same for a supervisor that is stopped whenever it is looked at.
+const STOPPED_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a run says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,7 +238,7 @@ impl Run {
                 () = self.watch.changed() => {}
                 () = writable(self.stdin.as_ref()) => {}
                 () = writable(self.control.as_ref()) => {}
-                () = sleep(LOOK) => self.wake_supervisor(),
+                () = sleep(LOOK) => self.look_after_supervisor(),
                 () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
                     self.give_up_at = None;
                     self.kill_supervisor();
@@ -278,10 +282,37 @@ impl Run {
 
     /// An agent can stop its supervisor, which then hears nothing.
     fn wake_supervisor(&self) {
-        let Some(child) = &self.child else { return self.signal_strange_supervisor(Signal::CONT) };
-        if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-            let _ = kill_process(pid, Signal::CONT);
+        match &self.child {
+            Some(child) => wake(child),
+            None => self.signal_strange_supervisor(Signal::CONT),
         }
+    }
+
+    fn look_after_supervisor(&mut self) {
+        // One that should have ended the run by now, and is stopped again and again, will never get to it.
+        let overdue =
+            self.give_up_at.is_some_and(|at| at - SUPERVISOR_LIMIT + STOPPED_LIMIT < Instant::now());
+        if overdue && self.supervisor_is_stopped() {
+            self.kill_supervisor();
+        } else {
+            self.wake_supervisor();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn supervisor_is_stopped(&self) -> bool {
+        use crate::supervise::procfs::{Stat, living};
+        let stat = match (&self.child, &self.supervisor) {
+            (Some(child), _) => child.id().and_then(|pid| Stat::of(i32::try_from(pid).ok()?)),
+            (None, Some(supervisor)) => living(supervisor, self.boot_id.as_deref()),
+            (None, None) => None,
+        };
+        stat.is_some_and(|stat| stat.stopped)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn supervisor_is_stopped(&self) -> bool {
+        false
     }
 
     /// Up to here everything was dealt with for good: its space can be given back, and the agent may write more.
