@@ -125,6 +125,25 @@ fn living() -> Vec<super::procfs::Stat> {
     super::procfs::descendants(&[me]).into_iter().filter(|stat| !stat.dead).collect()
 }
 
+/// Whether the caller has children besides the leader, which has ended: whatever that left is below one of them.
+#[cfg(target_os = "linux")]
+pub(super) fn has_children_but(leader: Pid) -> bool {
+    children().any(|child| child != leader)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn has_children_but(_leader: Pid) -> bool {
+    false
+}
+
+/// The caller's children, dead or alive. It has one thread.
+#[cfg(target_os = "linux")]
+fn children() -> impl Iterator<Item = Pid> {
+    let text = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let words: Vec<i32> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    words.into_iter().filter_map(Pid::from_raw).filter(|pid| pid.as_raw_nonzero().get() > 1)
+}
+
 /// Signals everything below the calling process, except the members of one group.
 #[cfg(target_os = "linux")]
 pub(super) fn signal_descendants(signal: Signal, except_group: Option<Pid>) {
@@ -197,17 +216,14 @@ pub(super) fn kill_all(
 
 /// Kills the caller's children and reaps what has ended, apart from the leader; false when there is nobody else.
 ///
-/// The caller has not reaped them and has one thread, so the numbers are theirs.
+/// The caller has not reaped them, so the numbers are theirs.
 #[cfg(target_os = "linux")]
 fn kill_children(leader: Option<Pid>) -> bool {
-    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let mut found = false;
-    for child in children.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
-        if child.as_raw_nonzero().get() > 1 && Some(child) != leader {
-            found = true;
-            let _ = rustix::process::kill_process(child, Signal::KILL);
-            reap(child);
-        }
+    for child in children().filter(|child| Some(*child) != leader) {
+        found = true;
+        let _ = rustix::process::kill_process(child, Signal::KILL);
+        reap(child);
     }
     found
 }

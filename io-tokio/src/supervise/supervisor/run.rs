@@ -46,6 +46,7 @@ pub(super) fn supervise(run: Run, mut signals: Signals, parent: Option<Pid>, dir
         skipping: false,
         kill_at: None,
         agent: Agent::Runs,
+        asked: false,
         record: ExitRecord::new(EndedBy::Itself),
     };
     let mut buffer = vec![0; CHUNK];
@@ -95,6 +96,8 @@ struct State {
     /// When everything that is left is killed.
     kill_at: Option<Instant>,
     agent: Agent,
+    /// What the agent left behind was asked to end.
+    asked: bool,
     record: ExitRecord,
 }
 
@@ -107,13 +110,16 @@ impl State {
                 Children::None => return Flow::Over,
                 Children::Running if self.agent == Agent::Runs => return Flow::On,
                 Children::Running => {
-                    if self.record.leftovers.is_empty() {
+                    if !self.asked || self.record.leftovers.is_empty() {
                         self.ask_leftovers();
                     }
                     return Flow::On;
                 }
                 Children::LeaderEnded => {
                     // Not reaped yet, so the group is still its own. Nothing is left in it as a rule.
+                    if tree::has_children_but(agent) {
+                        self.record.leftovers = tree::running();
+                    }
                     tree::ask_group_to_end(agent);
                     // Without a subreaper this is the last moment at which what is left can be reached.
                     #[cfg(not(target_os = "linux"))]
@@ -134,7 +140,10 @@ impl State {
     }
 
     fn ask_leftovers(&mut self) {
-        self.record.leftovers = tree::running();
+        self.asked = true;
+        if self.record.leftovers.is_empty() {
+            self.record.leftovers = tree::running();
+        }
         tree::signal_descendants(Signal::TERM, Some(self.run.agent));
     }
 
