@@ -141,10 +141,10 @@ impl State {
 
     fn ask_leftovers(&mut self) {
         self.asked = true;
+        let found = tree::signal_descendants(Signal::TERM, Some(self.run.agent));
         if self.record.leftovers.is_empty() {
-            self.record.leftovers = tree::running();
+            self.record.leftovers = found;
         }
-        tree::signal_descendants(Signal::TERM, Some(self.run.agent));
     }
 
     /// Asks the agent to end, and kills everything after the grace. The first one who asks is the one who ended it;
@@ -170,15 +170,18 @@ impl State {
             return Flow::On;
         }
         let leader = (self.agent == Agent::Runs).then_some(self.run.agent);
-        let (ending, unkilled) = tree::kill_all(leader, &signals.woken, || {
+        let killed = tree::kill_all(leader, &signals.woken, || {
             if let Some(group) = &self.run.group {
                 group.kill();
             }
         });
         if leader.is_some() {
-            self.ended(ending);
+            self.ended(killed.ending);
+        } else if self.record.leftovers.is_empty() {
+            // It was too fast for the looks before.
+            self.record.leftovers = killed.first;
         }
-        self.record.unkilled = unkilled;
+        self.record.unkilled = killed.left;
         Flow::Over
     }
 
