@@ -9,10 +9,11 @@ use super::spec::Credit;
 use super::spool::Spool;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
-use crate::supervise::record::{ExitRecord, RunDir, Status, boot_id};
+use crate::supervise::record::{EndedBy, ExitRecord, RunDir, Status, boot_id};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::process::Child;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// How many bytes for the agent's stdin are held while it does not read.
@@ -73,6 +74,8 @@ pub struct Run {
     acknowledged: Position,
     credited: Position,
     give_up_at: Option<Instant>,
+    /// The supervisor is gone, and what became of the run is being found out.
+    settling: Option<JoinHandle<ExitRecord>>,
     ended: Option<ExitRecord>,
 }
 
@@ -104,6 +107,7 @@ impl Run {
             acknowledged: from,
             credited: Position::default(),
             give_up_at: None,
+            settling: None,
             ended: None,
             dir,
         }
@@ -158,19 +162,19 @@ impl Run {
             if let Some(record) = &self.ended {
                 return RunEvent::Ended(record.clone());
             }
-            if !self.keeper.is_ours()
-                && let Some(record) = self.look_at_the_directory().await
-            {
-                self.end_with(record);
+            if let Some(settling) = &mut self.settling {
+                let settled = settling.await;
+                self.settling = None;
+                self.end_with(settled.unwrap_or_else(|error| unknown(&error)));
+                continue;
+            }
+            if !self.keeper.is_ours() && self.has_ended_by_its_directory() {
                 continue;
             }
             let give_up_at = self.give_up_at;
             tokio::select! {
                 biased;
-                how = self.keeper.ended() => {
-                    let record = self.settle(how).await;
-                    self.end_with(record);
-                }
+                how = self.keeper.ended() => self.settle(how),
                 () = self.watch.changed() => {}
                 () = writable(self.stdin.as_ref()) => {}
                 () = writable(self.control.as_ref()) => {}
@@ -312,40 +316,43 @@ impl Run {
         record
     }
 
-    /// For a supervisor that is not our child: its record, or that it is gone without one.
-    async fn look_at_the_directory(&self) -> Option<ExitRecord> {
+    /// For a supervisor that is not our child: whether there is its record, or it is gone without one.
+    fn has_ended_by_its_directory(&mut self) -> bool {
         if let Ok(Some(record)) = self.dir.exit() {
-            return Some(record);
+            self.end_with(record);
+            return true;
         }
-        match self.dir.is_supervised() {
-            Ok(false) => Some(self.settle("its lock is free".into()).await),
-            Ok(true) | Err(_) => None,
+        let gone = matches!(self.dir.is_supervised(), Ok(false));
+        if gone {
+            self.settle("its lock is free".into());
         }
+        gone
     }
 
-    /// The supervisor has ended: its record, or a truthful one of ours.
-    async fn settle(&self, how: String) -> ExitRecord {
+    /// The supervisor has ended: looks for its record, or makes a truthful one. Goes on if nobody waits for it.
+    fn settle(&mut self, how: String) {
         let dir = self.dir.clone();
-        let settled = tokio::task::spawn_blocking(move || match dir.exit() {
+        self.settling = Some(spawn_blocking(move || match dir.exit() {
             Ok(Some(record)) => {
                 // Beside what follows from it.
-                tokio::task::spawn_blocking(move || dir.sync("exit.json"));
+                spawn_blocking(move || dir.sync("exit.json"));
                 record
             }
             Ok(None) => lost::settle(&dir, &how),
             Err(error) => lost::settle(&dir, &format!("{how}; {error}")),
-        });
-        settled.await.unwrap_or_else(|error| {
-            let mut record = ExitRecord::new(crate::supervise::record::EndedBy::SupervisorLost);
-            record.note = Some(format!("what the run left behind is unknown: {error}"));
-            record
-        })
+        }));
     }
 
     fn kill_supervisor(&mut self) {
         tracing::warn!(run = %self.dir.path().display(), "the supervisor of a run does not end it, and is killed");
         self.keeper.kill();
     }
+}
+
+fn unknown(error: &JoinError) -> ExitRecord {
+    let mut record = ExitRecord::new(EndedBy::SupervisorLost);
+    record.note = Some(format!("what the run left behind is unknown: {error}"));
+    record
 }
 
 async fn writable(outbound: Option<&Outbound>) {
