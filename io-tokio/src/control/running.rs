@@ -77,10 +77,7 @@ impl Running {
     /// Asks it to end. One that does not take the request is ended by signals, if it is sure that it is the one; `query` is what is said of
     /// the runs, empty for a plain stop.
     pub(super) async fn end(&self, query: &str) -> Result<Asked, ControlError> {
-        let why = match self.ask(query).await? {
-            None => return Ok(Asked::Taken),
-            Some(why) => why,
-        };
+        let Some(why) = self.ask(query).await? else { return Ok(Asked::Taken) };
         let pid = self.pid;
         let Some(process) = &self.process else {
             let doubt = "its process cannot be told for sure from here".to_owned();

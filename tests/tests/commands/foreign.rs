@@ -10,6 +10,9 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
+/// What it was asked, and its end.
+type Shared = (Arc<Mutex<Vec<String>>>, Arc<Notify>);
+
 /// Answers as a daemon that knows nothing of longshore, with the id of a process that is none.
 struct Foreign {
     port: u16,
@@ -33,8 +36,7 @@ impl Foreign {
         let over = Arc::new(Notify::new());
         let health =
             format!(r#"{{"status":"running",{process},"profile":"","uptime":"1m0s","active_task_count":1}}"#);
-        let shutdown = async move |State((asked, over)): State<(Arc<Mutex<Vec<String>>>, Arc<Notify>)>,
-                                   uri: Uri| {
+        let shutdown = async move |State((asked, over)): State<Shared>, uri: Uri| {
             asked.lock().expect("no panic").push(uri.to_string());
             if status.is_success() {
                 over.notify_one();
