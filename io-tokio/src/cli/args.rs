@@ -241,8 +241,8 @@ struct Start {
     /// Said by a start in the background to the process that it starts
     #[arg(long, hide = true)]
     detached: bool,
-    /// Where the log goes. Default: stderr in the foreground, else file (daemon.log in the profile's directory)
-    #[arg(long, value_enum, value_name = "TARGET")]
+    /// Where the log goes: stderr, file (daemon.log in the profile's directory) or both. Default: stderr in the foreground, else file
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "TARGET")]
     log_target: Option<LogTarget>,
     /// Id of this daemon, in place of the one that is kept
     #[arg(long, value_name = "ID")]

@@ -1,7 +1,7 @@
 //! A daemon that answers: asking it to end, and waiting until its process is gone.
 
 use super::error::ControlError;
-use super::health::{Health, Local, Seen, Unanswered};
+use super::health::{Health, Local, Seen, Unanswered, other_user};
 use super::pid_file;
 use super::place::Place;
 use super::process::Process;
@@ -66,6 +66,9 @@ impl Running {
             Seen::Silent(why) => return Err(ControlError::Mute { port: place.port, why }),
             Seen::Daemon(health) => health,
         };
+        if let Some(owner) = other_user(place.port) {
+            return Err(ControlError::OtherUser { port: place.port, owner });
+        }
         if !health.profile().fits(&place.profile) {
             return Err(collision(place, &health));
         }
