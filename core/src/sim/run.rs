@@ -168,17 +168,20 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     let mut best = SimConfig { record: true, ..cfg.clone() };
     let mut failure = *run(&best).failure?;
     let mut spent = 0;
+    // A script that shows the failure without the world can be made small itself, which is cheaper: then the world need not be.
+    let alone = shown(&failure).is_some();
+    let budget = if alone { SHRINK_STEPS / 6 } else { SHRINK_STEPS };
     // The same failure in a world like this one, of this seed or another, in no more steps of the last life than `most`.
     let mut same = |cfg: &SimConfig, worlds: u64, rule: &str, most: usize| {
         (0..worlds).find_map(|nth| {
-            if spent > SHRINK_STEPS {
+            if spent > budget {
                 return None;
             }
             let cfg = SimConfig { seed: cfg.seed.wrapping_add(nth.wrapping_mul(0x9e37_79b9)), ..cfg.clone() };
             let outcome = run(&cfg);
             spent += outcome.steps;
             let found = outcome.failure.filter(|found| found.rule == rule && found.script.len() <= most)?;
-            Some((cfg, *found))
+            (!alone || shown(&found).is_some()).then_some((cfg, *found))
         })
     };
     for secs in SHORT {
@@ -223,26 +226,46 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
         }
     }
     failure.seed = cfg.seed;
-    let (config, seed) = (failure.config.clone(), failure.core_seed);
-    let mut broken = |lines: &[Input]| {
-        // A liveness rule is broken only once the world has been healed.
-        [false, true].into_iter().any(|heal| {
-            script::replay(&config, seed, lines, heal)
-                .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == failure.rule))
-        })
-    };
-    let mut alone = catch_unwind(AssertUnwindSafe(|| broken(&failure.script))).unwrap_or(true);
-    if alone {
-        failure.script = script::shrink(&config, seed, &failure.script, &mut broken);
-        failure.served.clear();
-    } else if let Some((rule, story)) = untrue(&config, seed, &failure.script, &failure.served)
-        && shown_by(&failure.rule, rule)
-    {
-        alone = true;
-        failure.story = story;
-        shrink_untrue(&mut failure, rule);
+    let shown = shown(&failure);
+    match shown {
+        Some(Shown::Rule) => {
+            let Failure { config, core_seed, script, rule, .. } = &failure;
+            let mut breaks = |lines: &[Input]| breaks(config, *core_seed, lines, rule);
+            failure.script = script::shrink(config, *core_seed, script, &mut breaks);
+            failure.served.clear();
+        }
+        Some(Shown::Rows(rule)) => shrink_untrue(&mut failure, rule),
+        None => {}
     }
-    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone })
+    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone: shown.is_some() })
+}
+
+/// What shows a failure in the script of one life, without the world.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// A rule, or a panic of the core.
+    Rule,
+    /// What the server did, by this rule.
+    Rows(&'static str),
+}
+
+fn shown(failure: &Failure) -> Option<Shown> {
+    let Failure { config, core_seed, script, served, rule, kind, .. } = failure;
+    let breaks = || breaks(config, *core_seed, script, rule);
+    // What the world alone knows is no rule of the daemon, so there is no need to look.
+    if *kind != FailureKind::Truth && catch_unwind(AssertUnwindSafe(breaks)).unwrap_or(true) {
+        return Some(Shown::Rule);
+    }
+    let (found, _) = untrue(config, *core_seed, script, served)?;
+    shown_by(rule, found).then_some(Shown::Rows(found))
+}
+
+/// Whether a script breaks a rule; one about liveness is broken only once the world has been healed.
+fn breaks(config: &Config, seed: Seed, lines: &[Input], rule: &str) -> bool {
+    [false, true].into_iter().any(|heal| {
+        script::replay(config, seed, lines, heal)
+            .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == rule))
+    })
 }
 
 /// Whether a failure that the world saw is one that is seen so in a script.
