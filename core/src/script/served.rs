@@ -42,6 +42,7 @@ pub(crate) fn upto(call: &ApiCall, reply: &ApiReply) -> u32 {
 ///
 /// # Errors
 /// If serialisation fails, which no number is known to make it do.
+#[cfg(feature = "sim")]
 pub(crate) fn note(op: OpId, served: &Served) -> Result<String, serde_json::Error> {
     Ok(format!("{NOTE}{}", serde_json::to_string(&Note { op, upto: served.clone() })?))
 }
