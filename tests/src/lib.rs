@@ -15,10 +15,10 @@ mod home;
 mod port;
 mod processes;
 
-pub use agents::{CLAUDE_SESSION_LOST, Invocation};
+pub use agents::{AGENT_WORK, CLAUDE_SESSION_LOST, Invocation};
 pub use daemon::{DaemonUnderTest, Ended};
 pub use driver::{DriverUnderTest, Finished};
 pub use gate::{Gate, HeldReader};
 pub use home::Home;
 pub use port::ReservedPort;
-pub use processes::{carrying, is_alive, wait_for_end};
+pub use processes::{carrying, is_alive, signal, wait_for_end};

@@ -1,0 +1,86 @@
+//! What the agents of the matrix do, and the points at which they wait.
+
+use crate::rig::{Rig, WITHIN};
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::TaskSpec;
+use longshore_tests::Gate;
+use std::fmt::Write;
+
+/// The answer of an agent that was let go on to its end.
+pub(crate) const ANSWER: &str = "all is said";
+/// How many lines the agent says in each of its three parts.
+const PARTS: [u64; 3] = [120, 150, 180];
+/// How long a line is.
+const WIDTH: usize = 8;
+
+/// The points, in the order in which an agent comes to them. It does not pass one before it is opened.
+pub(crate) struct Stage {
+    /// It was launched.
+    pub(crate) born: Gate,
+    /// Before its first words.
+    pub(crate) first: Gate,
+    /// After the first part.
+    pub(crate) second: Gate,
+    /// The second part is written.
+    pub(crate) written: Gate,
+    /// Before the third part and the end.
+    pub(crate) third: Gate,
+}
+
+impl Stage {
+    pub(crate) fn new(rig: &Rig) -> Self {
+        let gate = |name: &str| Gate::new(rig.home.dir().join(name));
+        Self {
+            born: gate("born"),
+            first: gate("first"),
+            second: gate("second"),
+            written: gate("written"),
+            third: gate("third"),
+        }
+    }
+
+    fn gates(&self) -> [&Gate; 5] {
+        [&self.born, &self.first, &self.second, &self.written, &self.third]
+    }
+
+    /// Lets this and every later agent pass everything.
+    pub(crate) fn open_all(&self, rig: &mut Rig) {
+        rig.open.extend(self.gates().map(Gate::open));
+    }
+
+    /// Waits until somebody passes the gate, and leaves it open.
+    pub(crate) async fn pass(&self, gate: &Gate, rig: &mut Rig) {
+        rig.open.push(gate.passed(WITHIN).await.expect("an agent comes to the gate"));
+    }
+
+    /// An agent that says its parts. One that leaves does so by itself after its answer, and does not wait for the end of its input.
+    pub(crate) fn spec(&self, leaves: bool) -> TaskSpec {
+        let [one, two, three] = PARTS.map(|lines| Step::Flood { lines, bytes: WIDTH });
+        let mut script = vec![
+            self.born.wait(),
+            self.first.wait(),
+            one,
+            self.second.wait(),
+            two,
+            self.written.wait(),
+            self.third.wait(),
+            three,
+            Step::Result(ANSWER.into()),
+        ];
+        script.extend(leaves.then_some(Step::Exit(0)));
+        TaskSpec::new("claude").script(&script)
+    }
+
+    /// All that such an agent says.
+    pub(crate) fn whole() -> String {
+        PARTS.iter().map(|lines| numbers(*lines, WIDTH)).collect()
+    }
+}
+
+/// The numbers from 1 on, each filled up to so many digits, as the double says them.
+pub(crate) fn numbers(to: u64, digits: usize) -> String {
+    (1..=to).fold(String::new(), |mut text, n| {
+        let _ = write!(text, "{n:0digits$}");
+        text
+    })
+}
