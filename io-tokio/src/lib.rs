@@ -14,6 +14,7 @@ pub mod health;
 pub mod http;
 pub mod identity;
 mod ignored;
+pub mod ledger;
 pub mod local;
 pub mod log;
 pub mod plane;

@@ -4,10 +4,11 @@ use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, OnSigterm, Settings};
 use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
-use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record};
+use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record, recover};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
+use crate::ledger::{Found, LedgerError, Store};
 use crate::log::Redactor;
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
@@ -55,6 +56,9 @@ pub enum ServeError {
     /// The daemon's id cannot be read or made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// What earlier processes left cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -84,6 +88,7 @@ pub struct Service {
     snapshots: watch::Receiver<HealthSnapshot>,
     clock: Arc<Clock>,
     search: Looking,
+    found: Found,
 }
 
 struct Looking {
@@ -114,6 +119,8 @@ impl Service {
         let root = &settings.workspaces_root;
         prepare::ensure_root_marker(root)
             .map_err(|source| ServeError::Root { path: root.clone(), source })?;
+        // What earlier processes left is read before anybody is contacted.
+        let (ledger, found) = Store::open(state_dir(&settings).join("ledger"))?;
         let clock = Arc::new(Clock::start());
         let launcher = Launcher::new(state_dir(&settings).join("runs"), SPARES);
         launcher.warm();
@@ -128,6 +135,7 @@ impl Service {
         let parts = Parts {
             client,
             launcher,
+            ledger,
             identity,
             env: env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
             health_port: health.port(),
@@ -137,7 +145,7 @@ impl Service {
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, search })
+        Ok(Self { driver, health, health_identity, snapshots, clock, search, found })
     }
 
     /// Something to give the core events with.
@@ -160,7 +168,7 @@ impl Service {
     /// # Errors
     /// If there is nothing to run on this machine.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, search } = self;
+        let Self { driver, health, health_identity, snapshots, clock, search, found: left } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
         let events = driver.events();
@@ -172,13 +180,16 @@ impl Service {
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
         let host = driver.host().clone();
         let launcher = host.launcher.clone();
-        let launcher_of_look = launcher.clone();
         let temp_base = search.settings.agent_temp_base.clone();
         let look = async move {
-            // Nothing is registered, and so nothing claimed, before the agents are known.
-            let left = launcher_of_look.end_leftovers().await;
+            // Nothing is registered, and so nothing claimed, before the agents are known, and they are looked for last.
+            let kept = recover(&host, left).await;
+            let left = host.launcher.end_strays(&kept).await;
             if left > 0 {
-                tracing::warn!(runs = left, "agents that an earlier daemon left at work were ended");
+                tracing::warn!(
+                    runs = left,
+                    "agents that an earlier daemon left at work, and that nothing is known of, were ended"
+                );
             }
             sweep_temp_dirs(temp_base);
             let found = search.look().await;

@@ -8,10 +8,11 @@ use longshore_core::rng::Seed;
 use longshore_io_tokio::clock::Clock;
 use longshore_io_tokio::config::{Env, Flags, Settings};
 use longshore_io_tokio::discover::{AGENT_CLIS, LoginShell, Search};
-use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts};
+use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts, recover};
 use longshore_io_tokio::health::HealthSnapshot;
 use longshore_io_tokio::http::{Client, ClientConfig};
 use longshore_io_tokio::identity::Identity;
+use longshore_io_tokio::ledger::Store;
 use longshore_io_tokio::log::Redactor;
 use longshore_io_tokio::prepare;
 use longshore_io_tokio::service::state_dir;
@@ -65,8 +66,10 @@ impl DriverUnderTest {
         }
         .run()
         .await;
+        let (ledger, left) = Store::open(state_dir(&settings).join("ledger")).expect("a ledger");
         let parts = Parts {
             client,
+            ledger,
             launcher: Launcher::with_executable(home.executable(), state_dir(&settings).join("runs"), 1),
             identity,
             env: env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -78,12 +81,11 @@ impl DriverUnderTest {
         };
         let (health, watched) = watch::channel(HealthSnapshot::default());
         let driver = Driver::new(parts, config, Seed(1), &[], health).expect("a core");
-        driver.host().set_found(found);
-        Self {
-            events: driver.events(),
-            running: Mutex::new(Some(tokio::spawn(driver.run()))),
-            _health: watched,
-        }
+        let (events, host) = (driver.events(), driver.host().clone());
+        let running = tokio::spawn(driver.run());
+        recover(&host, left).await;
+        host.set_found(found);
+        Self { events, running: Mutex::new(Some(running)), _health: watched }
     }
 
     /// Asks for the end; the second time it hurries.

@@ -1,7 +1,10 @@
 //! One claim.
 
+use super::keeping::Keeping;
 use super::outbox::Outbox;
+use super::stream::Stream;
 use crate::driver::LocalDirectory;
+use crate::ledger::{Journal, Kept, KeptOutcome, Set};
 use crate::prepare::reuse::Reuse;
 use crate::prepare::{Claim, Prepared};
 use crate::supervise::Ready;
@@ -28,6 +31,8 @@ pub struct Entry {
     pub provider: String,
     /// Messages on their way to the server.
     pub outbox: Outbox,
+    pub(super) keeping: Keeping,
+    pub(super) stream: Mutex<Option<Stream>>,
     disk: Mutex<Disk>,
     ending: Mutex<Ending>,
 }
@@ -47,6 +52,20 @@ pub struct Disk {
     pub temp: Option<TempDir>,
     /// The processes that wait for the launch.
     pub ready: Option<Ready>,
+    /// Somebody else is at work in its directory by now: nothing there is its own any more.
+    pub is_left: bool,
+}
+
+impl Disk {
+    /// Leaves everything to the next process: the temp dir of a run that goes on must not go with this one.
+    pub fn leave(&mut self) {
+        if let Some(temp) = self.temp.take() {
+            temp.leave();
+        }
+        if let Some(claim) = self.claim.take() {
+            claim.leave();
+        }
+    }
 }
 
 impl std::fmt::Debug for Disk {
@@ -60,6 +79,8 @@ impl std::fmt::Debug for Disk {
 pub struct Ending {
     /// What the agent made of it; of both attempts, if there were two.
     pub outcome: Option<Outcome>,
+    /// What an attempt came to that an earlier process saw the end of.
+    pub seen: Option<KeptOutcome>,
     /// Session that the agent named.
     pub session: Option<String>,
     /// A session that turned out dead.
@@ -75,16 +96,43 @@ pub struct Ending {
 }
 
 impl Entry {
-    pub(super) fn new(claim: ClaimKey, task: Task, provider: String) -> Self {
+    pub(super) fn new(claim: ClaimKey, task: Task, provider: String, journal: Journal) -> Self {
         Self {
             claim,
             id: TaskId::new(task.id.as_str()),
             task,
             provider,
             outbox: Outbox::default(),
+            keeping: Keeping::new(journal),
+            stream: Mutex::default(),
             disk: Mutex::default(),
             ending: Mutex::default(),
         }
+    }
+
+    /// A claim of an earlier process, without what it holds on this machine.
+    pub(super) fn taken_over(set: Set, journal: Journal) -> Self {
+        let Set { kept, outcome, mut said } = set;
+        let Kept { record, task, words, .. } = kept;
+        let entry = Self::new(record.claim(), task.task(), record.provider.as_str().to_owned(), journal);
+        let at = said.at.take();
+        entry.outbox.restore(said);
+        if let Some(at) = at {
+            entry.keeping.is_durable_up_to(at.position());
+            *entry.stream() = Some(at.stream());
+        }
+        words.give(&entry);
+        if let Some(seen) = outcome {
+            let mut ending = entry.ending();
+            ending.outcome = Some(seen.outcome.clone());
+            ending.seen = Some(seen);
+        }
+        entry
+    }
+
+    /// Its agent's output as far as it is read; `None` before the launch.
+    pub fn stream(&self) -> MutexGuard<'_, Option<Stream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it holds on this machine.

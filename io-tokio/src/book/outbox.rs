@@ -1,5 +1,6 @@
 //! The transcript of a run on its way to the server: numbered in the order in which the agent said it, kept until the server has it.
 
+use crate::ledger::Replayed;
 use crate::wire::message::{Message, MessageKind, ToolInput};
 use longshore_core::codec::message::{AgentMessage, MAX_TEXT};
 use serde_json::value::RawValue;
@@ -22,8 +23,14 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Inner {
     last: u32,
-    /// Messages up to this number were handed to a request: they do not change any more.
+    /// Messages up to this number do not change any more: they are being written down, or are.
     sealed: u32,
+    /// Messages up to this number are written down.
+    written: u32,
+    /// Messages up to this number were handed to a request.
+    sent: u32,
+    /// The server is known to have the messages up to this number.
+    taken: u32,
     unsent: VecDeque<Message>,
     bytes: usize,
 }
@@ -52,7 +59,7 @@ impl Outbox {
         let mut bytes = 0;
         let mut batch = Vec::new();
         for message in inner.unsent.iter().take_while(|message| message.seq <= upto) {
-            bytes += size(message);
+            bytes += message.size();
             if bytes > MAX_BATCH && !batch.is_empty() {
                 break;
             }
@@ -60,6 +67,7 @@ impl Outbox {
         }
         let last = batch.last().map_or(upto.min(inner.last), |message| message.seq);
         inner.sealed = inner.sealed.max(last);
+        inner.sent = inner.sent.max(last);
         drop(inner);
         self.room.notify_waiters();
         (batch, last)
@@ -71,10 +79,51 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
+    /// What an earlier process left.
+    pub(crate) fn restore(&self, said: Replayed) {
+        let mut inner = self.inner();
+        inner.bytes = said.unsent.iter().map(Message::size).sum();
+        (inner.last, inner.sealed, inner.written) = (said.last, said.last, said.last);
+        // Any of them may have been.
+        inner.sent = said.last;
+        (inner.taken, inner.unsent) = (said.taken, said.unsent);
+    }
+
+    /// Bytes that the server does not have yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.inner().bytes
+    }
+
+    /// Closes the messages so far to change. Gives those that are to be written down, all that the server may not have if `whole`,
+    /// else the new ones; and the last number, and up to where the server has them.
+    pub(super) fn seal(&self, whole: bool) -> (Vec<Message>, u32, u32) {
+        let mut inner = self.inner();
+        inner.sealed = inner.last;
+        let from = if whole { 0 } else { inner.written };
+        let messages = inner.unsent.iter().filter(|message| message.seq > from).cloned().collect();
+        (messages, inner.last, inner.taken)
+    }
+
+    /// Messages up to here are written down.
+    pub(super) fn written(&self, upto: u32) {
+        let mut inner = self.inner();
+        inner.written = inner.written.max(upto);
+    }
+
+    /// The highest number that is written down: no other may be handed to a request.
+    pub fn last_written(&self) -> u32 {
+        self.inner().written
+    }
+
+    /// The server is known to have the messages up to this number.
+    pub fn last_taken(&self) -> u32 {
+        self.inner().taken
+    }
+
     /// The server says that it has messages up to here. Those that were never sent are other ones, whatever their number.
     pub fn stored(&self, upto: u32) {
-        let sealed = self.inner().sealed;
-        self.taken(upto.min(sealed));
+        let sent = self.inner().sent;
+        self.taken(upto.min(sent));
     }
 
     /// Whether the agent may say more.
@@ -127,23 +176,18 @@ impl Inner {
         }
         self.last += 1;
         let message = Message { seq: self.last, kind, tool, content, input, output };
-        self.bytes += size(&message);
+        self.bytes += message.size();
         self.unsent.push_back(message);
     }
 
     fn forget(&mut self, upto: u32) {
+        self.taken = self.taken.max(upto);
         while self.unsent.front().is_some_and(|message| message.seq <= upto) {
             if let Some(message) = self.unsent.pop_front() {
-                self.bytes -= size(&message);
+                self.bytes -= message.size();
             }
         }
     }
-}
-
-/// What a message takes, roughly as much as on the wire.
-fn size(message: &Message) -> usize {
-    let input = message.input.as_ref().map_or(0, |input| input.get().len());
-    64 + message.tool.len() + message.content.len() + message.output.len() + input
 }
 
 #[cfg(test)]

@@ -269,6 +269,7 @@ async fn unwind(entry: &Arc<Entry>) {
             let disk = entry.disk();
             let local = disk.local.as_ref();
             match (&disk.prepared, &disk.claim) {
+                _ if disk.is_left => Ok(()),
                 (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
                 (None, Some(claim)) => {
                     let real = local.and_then(|local| local.real.as_deref());
@@ -292,7 +293,10 @@ async fn close(entry: &Arc<Entry>, record: bool) {
     let entry = entry.clone();
     let done = blocking(move || {
         let mut disk = entry.disk();
-        if record && let Some(prepared) = &disk.prepared {
+        if record
+            && !disk.is_left
+            && let Some(prepared) = &disk.prepared
+        {
             let meta = Meta::of(&entry.task, prepared.local_directory, Timestamp::now());
             if let Some(meta) = meta
                 && let Err(error) = seal::write_meta(prepared, &meta)

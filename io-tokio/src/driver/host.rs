@@ -8,6 +8,7 @@ use crate::config::Settings;
 use crate::discover::{Discovery, FoundAgent};
 use crate::http::Client;
 use crate::identity::Identity;
+use crate::ledger::Store;
 use crate::log::{Redactor, Registration};
 use crate::supervise::Launcher;
 use longshore_core::config::Timing;
@@ -33,6 +34,8 @@ pub struct Host {
     pub launcher: Launcher,
     /// Claims.
     pub book: Book,
+    /// What survives this process.
+    pub ledger: Store,
     /// Who this daemon is.
     pub identity: Identity,
     /// What was configured.

@@ -5,7 +5,7 @@
 use crate::wire::lenient;
 use crate::wire::task::{Kind, ProjectResource, Task};
 use longshore_core::id::PathKey;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) enum Binding {
 }
 
 /// A directory that a task works in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalDirectory {
     /// As the server names it.
     pub path: PathBuf,

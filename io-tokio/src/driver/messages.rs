@@ -15,6 +15,11 @@ pub(super) async fn post(
     upto: u32,
     limit: Limit,
 ) -> Result<ApiReply, CallError> {
+    // A later process must know them by the same numbers.
+    entry.write_down().await.map_err(|error| CallError::NotSent {
+        why: format!("the agent's messages could not be written down: {error}"),
+    })?;
+    let upto = upto.min(entry.outbox.last_written());
     let (batch, last) = entry.outbox.batch(after, upto);
     let mut dealt_with = after;
     // What is still to be sent, the next part last.
@@ -35,6 +40,7 @@ pub(super) async fn post(
             Err(error) => return stopped(entry, after, dealt_with, upto, error),
         }
         entry.outbox.taken(dealt_with);
+        entry.note_taken();
     }
     Ok(ApiReply::Known { upto: last })
 }
@@ -50,6 +56,7 @@ pub(super) async fn known(
     let upto = stored.items.iter().filter_map(|message| u32::try_from(message.seq).ok()).max().unwrap_or(0);
     // An agent that waits for room must not wait for a post that will not come, as the server has everything.
     entry.outbox.stored(upto);
+    entry.note_taken();
     Ok(ApiReply::Known { upto })
 }
 

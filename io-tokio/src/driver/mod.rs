@@ -3,6 +3,7 @@
 mod api;
 mod disk;
 mod facts;
+mod follow;
 mod host;
 mod link;
 mod local;
@@ -10,16 +11,18 @@ mod messages;
 mod offers;
 mod over;
 mod record;
+mod recover;
 mod run;
 mod silence;
-mod tools;
 
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
 pub use record::Record;
+pub use recover::recover;
 
 use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
 use crate::http::Limit;
+use crate::ledger::{Place, TaskFacts, Words};
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
 use host::{Listed, RuntimeSet};
@@ -27,7 +30,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitCause, ExitReport, Fact, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitCause, ExitReport, Fact, Keep, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
@@ -50,6 +53,8 @@ const BURST: usize = 256;
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// At the end, agents that were killed are waited for this long.
 const LAST_RUNS: Duration = Duration::from_secs(2);
+/// What the ledger could not write is tried again so much later.
+const WRITE_AGAIN: Duration = Duration::from_secs(2);
 /// Deadline of a progress note.
 const PROGRESS: Duration = Duration::from_secs(30);
 
@@ -70,6 +75,8 @@ pub struct Parts {
     pub client: crate::http::Client,
     /// See [`Host`].
     pub launcher: crate::supervise::Launcher,
+    /// See [`Host`].
+    pub ledger: crate::ledger::Store,
     /// See [`Host`].
     pub identity: crate::identity::Identity,
     /// See [`Host`].
@@ -118,7 +125,8 @@ impl Driver {
         let host = Arc::new(Host {
             client: parts.client,
             launcher: parts.launcher,
-            book: crate::book::Book::default(),
+            book: crate::book::Book::new(parts.ledger.clone()),
+            ledger: parts.ledger,
             identity: parts.identity,
             settings: parts.settings,
             timing: config.timers.clone(),
@@ -180,6 +188,10 @@ impl Driver {
         // After a restart runs go on without this process: their supervisors do not need it.
         if self.exit.as_ref().is_none_or(|report| report.cause != ExitCause::Restarting) {
             self.end_runs().await;
+        } else {
+            for entry in self.host.book.all() {
+                entry.disk().leave();
+            }
         }
         // What is on its way ends with the driver.
         self.conn = None;
@@ -188,6 +200,12 @@ impl Driver {
         }
         // Only supervisors that wait for a task are ended.
         self.host.launcher.close().await;
+        let ledger = self.host.ledger.clone();
+        // It ends with the disk's own time: a disk that hangs is not waited for.
+        let settled = tokio::task::spawn_blocking(move || ledger.settle());
+        if tokio::time::timeout(LAST_RUNS, settled).await.is_err() {
+            tracing::warn!("the disk does not answer: what was written last may not survive a power cut");
+        }
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);
         self.tapes.close("clean", &self.daemon);
@@ -228,6 +246,7 @@ impl Driver {
                 self.found_told = true;
                 self.publish_agents();
             }
+            () = tokio::time::sleep(WRITE_AGAIN), if self.host.ledger.owes() => self.host.ledger.write_again(),
             () = pause => {
                 // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
                 if deadline.is_some_and(|at| at <= self.host.clock.now().mono) {
@@ -303,7 +322,10 @@ impl Driver {
             Effect::Ws { conn, cmd } => self.ws(conn, cmd),
             Effect::Progress { claim, step } => self.progress(claim, step),
             Effect::Runtime { set, runtime, change } => self.host.set().change(set, runtime, change),
+            Effect::Keep { claim, .. } => self.keep(claim, &effect),
             Effect::Forget { claim } => {
+                self.host.ledger.forget(claim);
+                self.remove_runs(claim);
                 self.host.book.forget(claim);
                 self.host.forget_secret(claim.0);
             }
@@ -312,20 +334,39 @@ impl Driver {
                     tracing::warn!("the HTTP client could not be renewed: {error}");
                 }
             }
-            // Nothing outlives the process yet, and nobody asks for the gate.
-            Effect::Keep { .. } | Effect::Gate { .. } => {}
+            // Nobody asks for it.
+            Effect::Gate { .. } => {}
             Effect::Fact { fact } => {
                 if let Fact::Ending { claim, why } = &fact
                     && let Some(entry) = self.host.book.get(*claim)
                 {
                     // For the words of the report: what is done about it comes by itself.
                     entry.ending().why = Some(*why);
+                    self.host.ledger.put_words(*claim, Words::of(&entry.ending()));
                 }
                 facts::log(&self.host.book, &fact);
             }
             Effect::Exit { report } => self.exit = Some(report),
             _ => tracing::error!("the core wants something that this adapter does not know; this is a bug"),
         }
+    }
+
+    /// Writes down what the core wants kept, before anything that comes after it is started.
+    fn keep(&self, claim: ClaimKey, effect: &Effect) {
+        let Some(entry) = self.host.book.get(claim) else { return };
+        let place = Place::of(&entry.disk());
+        let words = Words::of(&entry.ending());
+        self.host.ledger.keep(claim, effect, &TaskFacts::of(&entry.task), place, words);
+        let is_over = matches!(effect, Effect::Keep { entry: Keep::Ended { .. }, .. });
+        if is_over && self.host.ledger.is_written(claim) {
+            self.remove_runs(claim);
+        }
+    }
+
+    /// What the agent wrote is needed no more: all that came of it is in the ledger, or with the server.
+    fn remove_runs(&self, claim: ClaimKey) {
+        let Some(entry) = self.host.book.get(claim) else { return };
+        run::remove_dirs(&self.host, &entry);
     }
 
     fn request(&mut self, op: OpId) -> CancellationToken {

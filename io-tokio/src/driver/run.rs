@@ -1,95 +1,189 @@
-//! One run: the agent is launched, what it writes goes through its codec into the outbox, and what it came to goes to the core.
+//! One run: the agent is launched, or one that an earlier process launched is taken over, and what it came to goes to the core.
 
+use super::follow::Follower;
 use super::host::Host;
-use super::silence;
-use super::tools::Tools;
-use crate::book::Entry;
+use crate::book::{Entry, Stream};
 use crate::brief::{self, Turn};
+use crate::ledger::KeptOutcome;
 use crate::prepare::environment::{self, Environment, Sources};
 use crate::prepare::reuse::{self, Resume};
-use crate::supervise::record::ExitRecord;
-use crate::supervise::{LaunchError, LaunchSpec, Run, RunEvent as ProcessEvent};
-use longshore_core::codec::message::Output;
+use crate::supervise::record::RunDir;
+use crate::supervise::{AttachError, Credit, LaunchError, LaunchSpec, Run};
 use longshore_core::codec::options::Options;
-use longshore_core::codec::outcome::{EndedBy, Exit, Outcome, Status};
-use longshore_core::codec::{self, AgentCodec, Codec, Family, claude, retry};
-use longshore_core::effect::{EndReason, KillStep, LaunchCall};
-use longshore_core::event::{Event, RunEnd, RunEvent, RunOutcome};
+use longshore_core::codec::outcome::{Outcome, Status};
+use longshore_core::codec::{self, Family, claude, retry};
+use longshore_core::effect::{KillStep, LaunchCall};
+use longshore_core::event::{ClaimKey, Event, RunEnd, RunEvent, RunOutcome};
 use longshore_core::id::OpId;
 use longshore_core::reason::FailReason;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Runs an agent to its end. `steps` brings what the core wants of it meanwhile.
+/// Runs an agent to its end, or follows one that an earlier process launched. `steps` brings what the core wants of it meanwhile.
 pub(super) async fn perform(
     host: Arc<Host>,
     op: OpId,
     call: LaunchCall,
     mut steps: mpsc::UnboundedReceiver<KillStep>,
 ) {
-    // A run of an earlier process cannot be followed yet. It must not be launched a second time: the server gives the task out again.
-    let lost = call.attached().map(|_| FailReason::RuntimeOffline);
-    let entry = host.book.get(call.claim()).filter(|_| lost.is_none());
-    let Some(entry) = entry else {
-        let outcome = RunOutcome {
-            end: RunEnd::Failed { reason: lost.unwrap_or(FailReason::Unknown) },
-            have: 0,
-            usage: false,
-            resume_rejected: false,
-        };
-        host.tell(Event::Run { op, run: RunEvent::Ended { outcome } }).await;
-        return;
+    let told = match host.book.get(call.claim()) {
+        None => untold(FailReason::Unknown),
+        Some(entry) if call.attached().is_some() => taken_over(&host, &entry, op, &mut steps).await,
+        Some(entry) => launched(&host, &entry, op, &call, &mut steps).await,
     };
-    let (outcome, wants_fresh) = match launch(&host, &entry, &call).await {
-        Ok(launched) => {
+    host.tell(Event::Run { op, run: RunEvent::Ended { outcome: told } }).await;
+}
+
+/// The end of a run of which nothing is known.
+const fn untold(reason: FailReason) -> RunOutcome {
+    RunOutcome { end: RunEnd::Failed { reason }, have: 0, usage: false, resume_rejected: false }
+}
+
+/// Which attempt of a claim it is: the number that names its run directory. Claims have numbers of their own, as a task's id may be
+/// claimed again.
+fn attempt(claim: ClaimKey, fresh: bool) -> u32 {
+    u32::try_from(claim.0 * 2 + u64::from(fresh)).unwrap_or(u32::MAX)
+}
+
+/// The run directories that a claim has or had.
+pub(super) fn dirs(host: &Host, entry: &Entry) -> [PathBuf; 2] {
+    [false, true].map(|fresh| host.launcher.run_dir(entry.id.as_str(), attempt(entry.claim, fresh)))
+}
+
+/// Removes the run directories of a claim, in the background.
+pub(super) fn remove_dirs(host: &Host, entry: &Entry) {
+    let dirs = dirs(host, entry).map(RunDir::new);
+    let id = entry.id.clone();
+    tokio::task::spawn_blocking(move || {
+        for dir in dirs {
+            if let Err(error) = dir.remove() {
+                tracing::warn!(task = %id, "the run directory is left behind: {error}");
+            }
+        }
+    });
+}
+
+/// Launches the agent and follows it.
+async fn launched(
+    host: &Arc<Host>,
+    entry: &Arc<Entry>,
+    op: OpId,
+    call: &LaunchCall,
+    steps: &mut mpsc::UnboundedReceiver<KillStep>,
+) -> RunOutcome {
+    let number = attempt(entry.claim, call.fresh());
+    let outcome = match launch(host, entry, call, number).await {
+        Ok((run, family)) => {
             host.tell(Event::Run { op, run: RunEvent::Launched }).await;
-            let signs = launched.family.rejection_signs();
-            let resumed = launched.resumed;
-            let outcome = follow(&host, &entry, op, launched, &mut steps).await;
-            let wants_fresh = resumed && retry::wants_fresh_session(&outcome, signs);
-            (outcome, wants_fresh)
+            Follower::new(host, entry, op, family, false).follow(run, steps).await
         }
         Err(refused) => (refused, false),
     };
-    let outcome = settle(&entry, outcome, &call, wants_fresh);
-    host.tell(Event::Run { op, run: RunEvent::Ended { outcome } }).await;
+    settle(host, entry, outcome, number, call.fresh()).await
+}
+
+/// Follows a run of an earlier process to its end.
+async fn taken_over(
+    host: &Arc<Host>,
+    entry: &Arc<Entry>,
+    op: OpId,
+    steps: &mut mpsc::UnboundedReceiver<KillStep>,
+) -> RunOutcome {
+    // The second attempt, where there is one, is what counts.
+    for fresh in [true, false] {
+        let number = attempt(entry.claim, fresh);
+        if let Some(seen) = entry.ending().seen.as_ref().filter(|seen| seen.attempt == number) {
+            // Its end was seen, and the core did not come to hear of it.
+            return RunOutcome { have: entry.outbox.last(), ..seen.told };
+        }
+        let Some(family) = codec::for_provider(&entry.provider) else { break };
+        let known = entry.stream().as_ref().filter(|stream| stream.attempt == number).cloned();
+        let stream = known.unwrap_or_else(|| {
+            Stream::new(number, family.start(&Options::default()), !entry.task.prior_session_id.is_empty())
+        });
+        let from = stream.position();
+        let dir = host.launcher.run_dir(entry.id.as_str(), number);
+        match host.launcher.attach(dir, from, Credit::Explicit).await {
+            Ok(run) => {
+                tracing::info!(task = %entry.id, pid = run.pid(), "a run of an earlier daemon is followed");
+                *entry.stream() = Some(stream);
+                let follower = Follower::new(host, entry, op, family, true);
+                follower.tell_all().await;
+                let outcome = follower.follow(run, steps).await;
+                return settle(host, entry, outcome, number, fresh).await;
+            }
+            Err(AttachError::NeverLaunched { .. }) => {}
+            Err(error) => tracing::error!(task = %entry.id, "{error}"),
+        }
+    }
+    entry.trouble("the daemon was ended before the agent was started; nothing was done, and the task can be tried again");
+    RunOutcome { have: entry.outbox.last(), ..untold(FailReason::RuntimeOffline) }
 }
 
 /// Keeps what the run came to, together with an earlier attempt, and says it as the core may know it.
-fn settle(entry: &Entry, outcome: Outcome, call: &LaunchCall, wants_fresh: bool) -> RunOutcome {
+async fn settle(
+    host: &Arc<Host>,
+    entry: &Arc<Entry>,
+    (outcome, wants_fresh): (Outcome, bool),
+    number: u32,
+    fresh: bool,
+) -> RunOutcome {
     for warning in &outcome.warnings {
         tracing::warn!(task = %entry.id, "{warning}");
     }
-    let mut ending = entry.ending();
-    if wants_fresh {
-        ending.retired_session = Some(entry.task.prior_session_id.clone());
-        ending.session = None;
-    }
-    let outcome = match ending.outcome.take() {
-        Some(first) if call.fresh() => retry::reconcile(first, outcome),
-        _ => outcome,
+    let (told, kept) = {
+        let mut ending = entry.ending();
+        if wants_fresh {
+            ending.retired_session = Some(entry.task.prior_session_id.clone());
+            ending.session = None;
+        }
+        let outcome = match ending.outcome.take() {
+            Some(first) if fresh => retry::reconcile(first, outcome),
+            _ => outcome,
+        };
+        let end = match (outcome.status, outcome.reason) {
+            (Status::Completed, _) => RunEnd::Completed,
+            (_, reason) => RunEnd::Failed { reason: reason.unwrap_or(FailReason::Unknown) },
+        };
+        let usage = !outcome.usage.is_empty();
+        let told = RunOutcome { end, have: entry.outbox.last(), usage, resume_rejected: wants_fresh };
+        let mut kept = KeptOutcome::new(number, outcome.clone(), told);
+        kept.session.clone_from(&ending.session);
+        kept.retired_session.clone_from(&ending.retired_session);
+        ending.outcome = Some(outcome);
+        (told, kept)
     };
-    let end = match (outcome.status, outcome.reason) {
-        (Status::Completed, _) => RunEnd::Completed,
-        (_, reason) => RunEnd::Failed { reason: reason.unwrap_or(FailReason::Unknown) },
-    };
-    let usage = !outcome.usage.is_empty();
-    ending.outcome = Some(outcome);
-    drop(ending);
-    RunOutcome { end, have: entry.outbox.last(), usage, resume_rejected: wants_fresh }
+    keep(host, entry, kept).await;
+    told
 }
 
-struct Launched {
-    run: Run,
-    family: Family,
-    codec: AgentCodec,
-    resumed: bool,
+/// Writes all of it down before the core hears of it: after a kill it is reported as it was, and not read from the spool again.
+async fn keep(host: &Arc<Host>, entry: &Arc<Entry>, kept: KeptOutcome) {
+    let failed = |error: std::io::Error| {
+        tracing::error!(task = %entry.id, %error, "what the run came to could not be written down; it is only in memory and in the run directory");
+    };
+    if let Err(error) = entry.write_down().await {
+        failed(error);
+    }
+    let (ledger, claim) = (host.ledger.clone(), entry.claim);
+    let written = tokio::task::spawn_blocking(move || {
+        ledger.sync(&ledger.outbox(claim));
+        ledger.keep_outcome(claim, &kept)
+    });
+    if let Err(error) = written.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+        failed(error);
+    }
 }
 
 /// Starts the agent, or says why it cannot be.
-async fn launch(host: &Arc<Host>, entry: &Arc<Entry>, call: &LaunchCall) -> Result<Launched, Outcome> {
+async fn launch(
+    host: &Arc<Host>,
+    entry: &Arc<Entry>,
+    call: &LaunchCall,
+    number: u32,
+) -> Result<(Run, Family), Outcome> {
     let refuse = |reason: FailReason, text: String| {
         tracing::warn!(task = %entry.id, "{text}");
         Outcome::failed(Status::Failed, reason, text)
@@ -119,14 +213,19 @@ async fn launch(host: &Arc<Host>, entry: &Arc<Entry>, call: &LaunchCall) -> Resu
             Err(error) => return Err(refuse(FailReason::ProcessFailure, error.to_string())),
         },
     };
-    // A task id that was claimed before may have left a run directory: the claim's number tells them apart.
-    let attempt = u32::try_from(call.claim().0 * 2 + u64::from(call.fresh())).unwrap_or(u32::MAX);
-    let mut spec = LaunchSpec::new(entry.id.as_str(), attempt, agent.path.clone(), plan.cwd);
+    let mut spec = LaunchSpec::new(entry.id.as_str(), number, agent.path.clone(), plan.cwd);
     spec.args = plan.args.iter().map(OsString::from).collect();
     spec.env = plan.env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     spec.prompt = family.first_input(&plan.prompt).into_bytes();
     spec.keep_stdin_open = true;
-    let run = ready.launch(spec).await.map_err(|error| {
+    spec.credit = Credit::Explicit;
+    *entry.stream() = Some(Stream::new(number, family.start(&plan.options), plan.resumed));
+    // In which state its codec begins is for a later process, which has no options to start it with.
+    let (run, begun) = tokio::join!(ready.launch(spec), entry.write_down());
+    if let Err(error) = begun {
+        tracing::warn!(task = %entry.id, %error, "the beginning of the run could not be written down");
+    }
+    let run = run.map_err(|error| {
         let reason = match &error {
             LaunchError::ProgramMissing { .. } => FailReason::MissingExecutable,
             _ => FailReason::ProcessFailure,
@@ -140,8 +239,7 @@ async fn launch(host: &Arc<Host>, entry: &Arc<Entry>, call: &LaunchCall) -> Resu
         resumed = plan.resumed,
         "agent started"
     );
-    let codec = family.start(&plan.options);
-    Ok(Launched { run, family, codec, resumed: plan.resumed })
+    Ok((run, family))
 }
 
 fn nothing_to_do() -> Outcome {
@@ -151,7 +249,7 @@ fn nothing_to_do() -> Outcome {
 }
 
 struct Plan {
-    cwd: std::path::PathBuf,
+    cwd: PathBuf,
     args: Vec<String>,
     env: Environment,
     prompt: String,
@@ -189,9 +287,8 @@ fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result
     }
     let own = host.settings.agents.get(entry.provider.as_str()).cloned().unwrap_or_default();
     let agent = task.agent.as_ref();
-    let path = |path: &Option<std::path::PathBuf>| {
-        path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
-    };
+    let path =
+        |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let options = Options {
         model: agent
             .map(|agent| agent.model.clone())
@@ -224,144 +321,4 @@ fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result
     }
     let resumed = resume.session_id.is_some();
     Ok(Plan { cwd: prepared.workdir.clone(), args: args.args, env, prompt, options, resumed })
-}
-
-/// Reads the run to its end.
-async fn follow(
-    host: &Arc<Host>,
-    entry: &Arc<Entry>,
-    op: OpId,
-    launched: Launched,
-    steps: &mut mpsc::UnboundedReceiver<KillStep>,
-) -> Outcome {
-    let Launched { mut run, family, mut codec, .. } = launched;
-    let mut ended_by = EndedBy::Itself;
-    let mut outputs = Vec::new();
-    let joint = if family.speaks_in_blocks() { "\n\n" } else { "" };
-    let mut said = Said { session: None, result: false, joint, tools: Tools::default() };
-    let record = loop {
-        // The agent waits while the server has too much of it to take yet: nothing is dropped.
-        let room = entry.outbox.has_room();
-        tokio::select! {
-            biased;
-            Some(step) = steps.recv() => match step {
-                KillStep::CloseInput => run.close_stdin(),
-                KillStep::End { grace_ms } => {
-                    ended_by = said.ended_by(host, entry);
-                    run.end(Duration::from_millis(u64::from(grace_ms)));
-                }
-                _ => {
-                    ended_by = said.ended_by(host, entry);
-                    run.kill();
-                }
-            },
-            event = run.next(), if room => match event {
-                ProcessEvent::Stdout(bytes) => {
-                    codec.stdout(&bytes, &mut outputs);
-                    said.take(host, entry, op, &mut run, &mut outputs).await;
-                }
-                ProcessEvent::Stderr(bytes) => codec.stderr(&bytes),
-                ProcessEvent::Ended(record) => break record,
-            },
-            () = entry.outbox.room(), if !room => {}
-            // It is not silent: it is not listened to.
-            () = silence::before_it_counts(&host.timing), if !room => said.tell(host, entry, op, false).await,
-        }
-    };
-    codec.stdout_end(&mut outputs);
-    said.take(host, entry, op, &mut run, &mut outputs).await;
-    log_end(entry, &record);
-    let exit = Exit { code: record.code, signal: record.signal };
-    let outcome = codec.finish(exit, ended_by);
-    let dir = run.dir().clone();
-    let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
-    if let Ok(Err(error)) = removed {
-        tracing::warn!(task = %entry.id, "the run directory is left behind: {error}");
-    }
-    outcome
-}
-
-fn log_end(entry: &Entry, record: &ExitRecord) {
-    tracing::info!(task = %entry.id, code = record.code, signal = record.signal, "agent ended");
-    if !record.leftovers.is_empty() {
-        tracing::warn!(task = %entry.id, leftovers = ?record.leftovers, "processes that the agent left behind were ended");
-    }
-    if !record.unkilled.is_empty() {
-        tracing::error!(task = %entry.id, processes = ?record.unkilled, "processes of the agent cannot be killed");
-    }
-    if record.lost_output > 0 {
-        tracing::error!(task = %entry.id, bytes = record.lost_output, "output of the agent was lost: is the disk full?");
-    }
-}
-
-/// What was said so far, as far as it changes what is told to the core.
-struct Said {
-    session: Option<String>,
-    result: bool,
-    /// What stands between two texts in one message.
-    joint: &'static str,
-    tools: Tools,
-}
-
-impl Said {
-    /// Why the agent was told to end.
-    fn ended_by(&self, host: &Host, entry: &Entry) -> EndedBy {
-        let mut ending = entry.ending();
-        if self.result {
-            return EndedBy::AfterResult;
-        }
-        let (by, hint) = match ending.why {
-            Some(EndReason::Idle) => silence::idle(&host.timing, &entry.provider, self.tools.at_work() > 0),
-            Some(EndReason::TooLong) => silence::too_long(&host.timing),
-            _ => return EndedBy::Shutdown,
-        };
-        ending.hint = Some(hint);
-        by
-    }
-
-    /// Tells the core of a sign of life.
-    async fn tell(&self, host: &Host, entry: &Entry, op: OpId, session: bool) {
-        let (have, tools) = (entry.outbox.last(), self.tools.at_work());
-        host.tell(Event::Run { op, run: RunEvent::Progress { have, session, tools } }).await;
-    }
-
-    /// Takes what a codec made of one read. The core hears of it once, and only if there was something in it: pings, logs and questions
-    /// are no sign that the agent gets on.
-    async fn take(
-        &mut self,
-        host: &Arc<Host>,
-        entry: &Arc<Entry>,
-        op: OpId,
-        run: &mut Run,
-        outputs: &mut Vec<Output>,
-    ) {
-        let (mut spoke, mut named, mut result) = (false, false, false);
-        for output in outputs.drain(..) {
-            match output {
-                Output::Message(message) => {
-                    spoke = true;
-                    self.tools.note(&message);
-                    entry.outbox.push(message, self.joint);
-                }
-                Output::Session(session) => {
-                    named |= self.session.as_ref() != Some(&session);
-                    entry.ending().session = Some(session.clone());
-                    self.session = Some(session);
-                }
-                Output::Write(line) => {
-                    if let Err(error) = run.write_stdin(line.as_bytes()) {
-                        tracing::debug!(task = %entry.id, "an answer did not reach the agent: {error}");
-                    }
-                }
-                Output::Result => result |= !std::mem::replace(&mut self.result, true),
-                Output::Log { level, text } => tracing::debug!(task = %entry.id, ?level, "{text}"),
-            }
-        }
-        if spoke || named {
-            self.tell(host, entry, op, named).await;
-        }
-        if result {
-            host.tell(Event::Run { op, run: RunEvent::Result }).await;
-        }
-    }
 }

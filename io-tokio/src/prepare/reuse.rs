@@ -52,6 +52,19 @@ pub struct Reuse {
 }
 
 impl Reuse {
+    /// Locks the environment that a run of an earlier process works in again; `None` if it is the task's own, or cannot be locked.
+    pub fn again(workspaces_root: &Path, prepared: &Prepared) -> Option<Self> {
+        let top = Dir::open(workspaces_root).ok()?;
+        let below = prepared.root.strip_prefix(top.path()).ok()?;
+        let lock = PriorLock::try_take(&top, below).ok()??;
+        let identity = lock.identity();
+        (identity == prepared.identity).then(|| Self {
+            workdir: prepared.workdir.clone(),
+            identity,
+            _lock: Some(lock),
+        })
+    }
+
     /// Its work directory, links resolved.
     pub fn workdir(&self) -> &Path {
         &self.workdir

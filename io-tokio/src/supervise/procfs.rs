@@ -62,6 +62,14 @@ pub(super) fn descendants(ancestor: i32) -> Vec<Stat> {
     found
 }
 
+/// The process that was seen as `identity`, if it is still the same one and runs.
+pub(super) fn living(identity: &Identity, boot: Option<&str>) -> Option<Stat> {
+    if boot.is_none() || boot != boot_id().as_deref() {
+        return None;
+    }
+    Stat::of(identity.pid).filter(|stat| !stat.dead && Some(stat.started) == identity.started)
+}
+
 pub(super) fn identity(pid: i32) -> Identity {
     Identity { pid, started: Stat::of(pid).map(|stat| stat.started) }
 }

@@ -8,7 +8,8 @@
 //! | `control` | FIFO: commands to the supervisor, one JSON text a line |
 //! | `stdin` | FIFO: what the agent reads after the prompt |
 //! | `prompt` | what the agent reads first |
-//! | `alive` | empty; locked by the supervisor for as long as it lives |
+//! | `alive` | the run's marker; locked by the supervisor for as long as it lives, or by a daemon that gives the launch up |
+//! | `owner.json` | [`Owner`]: which daemon has the run |
 //!
 //! The directory is 0700 and everything in it 0600.
 
@@ -61,6 +62,57 @@ pub struct Status {
     pub marker: String,
     /// Bytes that one spool may be ahead of what is acknowledged.
     pub spool_budget: u64,
+}
+
+/// `owner.json`: the daemon that has the run, written by itself at the launch and when it takes the run over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The daemon.
+    pub daemon: Identity,
+    /// The run's supervisor.
+    pub supervisor: Identity,
+    /// The kernel's boot id: after a reboot process ids mean nothing.
+    pub boot_id: Option<String>,
+}
+
+impl Owner {
+    /// This process as the daemon of a run.
+    pub(super) fn this_process(supervisor: Identity) -> Self {
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        Self { version: VERSION, daemon: Identity::of(me), supervisor, boot_id: boot_id() }
+    }
+
+    /// Whether the daemon is still there.
+    pub(super) fn lives(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let lives = super::procfs::living(&self.daemon, self.boot_id.as_deref()).is_some();
+        // Nothing tells.
+        #[cfg(not(target_os = "linux"))]
+        let lives = true;
+        lives
+    }
+}
+
+impl Identity {
+    /// The process that has this id now.
+    pub(super) fn of(pid: i32) -> Self {
+        #[cfg(target_os = "linux")]
+        let identity = super::procfs::identity(pid);
+        #[cfg(not(target_os = "linux"))]
+        let identity = Self { pid, started: None };
+        identity
+    }
+}
+
+/// The kernel's boot id, where there is one.
+pub(super) fn boot_id() -> Option<String> {
+    #[cfg(target_os = "linux")]
+    let id = super::procfs::boot_id();
+    #[cfg(not(target_os = "linux"))]
+    let id = None;
+    id
 }
 
 /// Who ended a run.
@@ -155,6 +207,18 @@ impl RunDir {
     /// `InvalidData` when it is not of [`VERSION`], and whatever reading gives.
     pub fn status(&self) -> io::Result<Status> {
         read_json(&self.file("status.json"))
+    }
+
+    /// Reads `owner.json`.
+    ///
+    /// # Errors
+    /// `InvalidData` when it is not of [`VERSION`], and whatever reading gives.
+    pub fn owner(&self) -> io::Result<Owner> {
+        read_json(&self.file("owner.json"))
+    }
+
+    pub(super) fn write_owner(&self, owner: &Owner) -> io::Result<()> {
+        self.write_json("owner.json", owner)
     }
 
     /// Reads `exit.json`; `None` while there is none.

@@ -23,8 +23,8 @@ pub enum MessageKind {
     Error,
 }
 
-/// One message of the transcript.
-#[derive(Clone, Debug, Serialize)]
+/// One message of the transcript. It is read again only from our own disk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Message {
     /// From 1, rising by one within a task, at most `i32::MAX`.
     pub seq: u32,
@@ -32,17 +32,25 @@ pub struct Message {
     #[serde(rename = "type")]
     pub kind: MessageKind,
     /// Name of the tool; left out if empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
     /// Text, reasoning or error; left out if empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
     /// Arguments of the tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<ToolInput>,
     /// Result of the tool; left out if empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
+}
+
+impl Message {
+    /// What it takes, in bytes: roughly as much as on the wire.
+    pub fn size(&self) -> usize {
+        let input = self.input.as_ref().map_or(0, |input| input.get().len());
+        64 + self.tool.len() + self.content.len() + self.output.len() + input
+    }
 }
 
 /// A batch of messages.
@@ -53,7 +61,7 @@ pub struct MessagesRequest<'a> {
 }
 
 /// Arguments of a tool: always an object, as the server refuses the whole batch for anything else.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolInput(Box<RawValue>);
 

@@ -3,8 +3,8 @@
 use crate::bed::{WITHIN, executable};
 use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::{Config, Server, TaskSpec};
-use longshore_tests::{DaemonUnderTest, Home, ReservedPort, is_alive, wait_for_end};
+use longshore_io_tokio::plane::{Config, Server, State, TaskSpec};
+use longshore_tests::{DaemonUnderTest, Gate, Home, ReservedPort, is_alive, wait_for_end};
 use std::fs;
 
 const ENDED: &str = "agents that an earlier daemon left at work were ended";
@@ -28,24 +28,37 @@ async fn registered_again(plane: &Server) {
 }
 
 #[tokio::test]
-async fn agents_of_a_daemon_that_was_killed_are_ended_by_the_next_one() {
+async fn w_1_a_run_goes_on_without_its_daemon_and_is_followed_by_the_next_one() {
     let plane = Server::start(Config::default()).await.expect("a control plane");
     let home = Home::new(executable(), &plane);
-    let (daemon, task) = at_work(&plane, &home).await;
+    let gate = Gate::new(home.dir().join("gate"));
+    let daemon = home.start();
+    plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
+    let script =
+        [Step::Say("before".into()), gate.wait(), Step::Say("after".into()), Step::Result("done".into())];
+    let task = plane.enqueue(TaskSpec::new("claude").script(&script)).expect("it is taken");
+    let said = |plane: &longshore_core::plane::Plane| (!plane.transcript(&task).is_empty()).then_some(());
+    plane.wait_until(WITHIN, said).await.expect("it speaks");
     let agents = home.processes_of(&task);
     drop(daemon);
     assert!(agents.iter().any(|agent| is_alive(*agent)), "the agent outlives a kill of its daemon");
 
     let next = home.start();
     registered_again(&plane).await;
-    for agent in agents {
-        assert!(wait_for_end(agent, WITHIN).await, "agent {agent} works beside its successor");
-    }
-    assert!(next.log().contains(ENDED), "{}", next.log());
+    let _open = gate.open();
+    plane.wait_for(&task, State::Completed, WITHIN).await.expect("it completes");
+    let transcript = plane.transcript(&task);
+    let all: Vec<_> = transcript.iter().map(|m| (m.seq, m.content.as_deref().unwrap_or_default())).collect();
+    assert_eq!(all, [(1, "before"), (2, "after")]);
     let ended = next.stop().await;
     assert!(ended.status.success(), "{}", ended.log);
-    assert_eq!(fs::read_dir(home.state_dir().join("runs")).map_or(0, Iterator::count), 0);
+    for dir in ["runs", "ledger"] {
+        assert_eq!(fs::read_dir(home.state_dir().join(dir)).map_or(0, Iterator::count), 0, "{dir}");
+    }
     assert_eq!(fs::read_dir(home.temp_base()).expect("there").count(), 0);
+    for agent in agents {
+        assert!(wait_for_end(agent, WITHIN).await);
+    }
 }
 
 #[tokio::test]

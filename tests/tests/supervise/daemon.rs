@@ -6,6 +6,7 @@ use crate::bench::{
 use longshore_io_tokio::supervise::record::{EndedBy, RunDir};
 use longshore_io_tokio::supervise::{AttachError, Credit, LaunchSpec, Position};
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -68,7 +69,7 @@ async fn a_run_and_no_spare_survives_the_kill_of_its_daemon() {
     assert!(exists(status.agent.pid), "the agent died with the daemon");
 
     let from = Position { stdout: 2, stderr: 0 };
-    let mut run = bench.launcher.attach(dir.path(), from, Credit::Explicit).expect("attached");
+    let mut run = bench.launcher.attach(dir.path(), from, Credit::Explicit).await.expect("attached");
     assert_eq!(run.pid(), Some(status.agent.pid));
     assert_eq!(listen_for(&mut run, "e\n").await, "e\n", "read from the position");
     run.write_stdin(b"hello again\n").expect("taken");
@@ -101,7 +102,8 @@ async fn a_run_that_ended_without_a_daemon_is_told_in_full() {
     let bench = Bench::new();
     let dir = abandoned(bench.dir.path(), "seq 1 50000; exit 4");
     until("it has ended", || dir.exit().expect("readable").is_some()).await;
-    let mut run = bench.launcher.attach(dir.path(), Position::default(), Credit::Explicit).expect("attached");
+    let mut run =
+        bench.launcher.attach(dir.path(), Position::default(), Credit::Explicit).await.expect("attached");
     let said = listen(&mut run).await;
     let expected = seq(50_000);
     assert!(said.stdout == expected.as_bytes());
@@ -113,7 +115,8 @@ async fn an_attached_run_can_be_ended_and_killed() {
     let bench = Bench::new();
     let dir =
         abandoned(bench.dir.path(), "trap 'exit 9' TERM; echo up; while :; do sleep 600 & wait $!; done");
-    let mut run = bench.launcher.attach(dir.path(), Position::default(), Credit::OnRead).expect("attached");
+    let mut run =
+        bench.launcher.attach(dir.path(), Position::default(), Credit::OnRead).await.expect("attached");
     listen_for(&mut run, "up").await;
     run.end(LIMIT);
     let said = listen(&mut run).await;
@@ -125,7 +128,8 @@ async fn an_attached_run_can_be_ended_and_killed() {
 async fn a_run_whose_supervisor_died_without_a_daemon_is_cleaned_up_and_told() {
     let bench = Bench::new();
     let dir = abandoned(bench.dir.path(), "(setsid sleep 600 &); echo up; while :; do sleep 600; done");
-    let mut run = bench.launcher.attach(dir.path(), Position::default(), Credit::OnRead).expect("attached");
+    let mut run =
+        bench.launcher.attach(dir.path(), Position::default(), Credit::OnRead).await.expect("attached");
     listen_for(&mut run, "up").await;
     signal(dir.status().expect("a status").supervisor.pid, Signal::KILL);
     let record = listen(&mut run).await.record;
@@ -136,10 +140,20 @@ async fn a_run_whose_supervisor_died_without_a_daemon_is_cleaned_up_and_told() {
 #[tokio::test]
 async fn a_directory_that_is_no_run_is_refused_with_its_path() {
     let bench = Bench::new();
-    let error = bench.launcher.attach(bench.dir.path(), Position::default(), Credit::OnRead).err();
+    std::fs::write(bench.dir.path().join("notes"), "mine").expect("written");
+    let error = bench.launcher.attach(bench.dir.path(), Position::default(), Credit::OnRead).await.err();
     let error = error.expect("nothing was launched here");
     assert!(matches!(error, AttachError::NoRun { .. }));
     assert!(error.to_string().contains(bench.dir.path().to_str().expect("text")), "{error}");
+}
+
+/// As if the daemon of the run had died.
+fn orphan(dir: &RunDir) {
+    let path = dir.file("owner.json");
+    let mut owner: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+    owner["daemon"]["started"] = 1.into();
+    std::fs::write(path, owner.to_string()).expect("written");
 }
 
 #[tokio::test]
@@ -147,11 +161,14 @@ async fn runs_that_a_daemon_left_are_ended_and_their_directories_removed() {
     let bench = Bench::new();
     let mut mine = bench.launch(bench.shell("echo up; exec sleep 600")).await;
     listen_for(&mut mine, "up").await;
-    // This process is no daemon, so its run counts as left behind by one.
     let dir = mine.dir().clone();
-    assert_eq!(launcher(&bench.dir.path().join("runs")).end_leftovers().await, 1);
+    let runs = launcher(&bench.dir.path().join("runs"));
+    assert_eq!(runs.end_strays(&BTreeSet::new()).await, 0, "this process lives");
+    orphan(&dir);
+    assert_eq!(runs.end_strays(&BTreeSet::from([dir.path().to_owned()])).await, 0, "it is to be kept");
+    assert_eq!(runs.end_strays(&BTreeSet::new()).await, 1);
     assert!(!dir.path().exists());
-    assert_eq!(launcher(&bench.dir.path().join("runs")).end_leftovers().await, 0);
+    assert_eq!(runs.end_strays(&BTreeSet::new()).await, 0);
     let said = listen(&mut mine).await;
     assert!(!said.record.success(), "{:?}", said.record);
 }

@@ -186,7 +186,13 @@ pub enum StdinError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The directory holds no readable run: nothing was launched in it, or its files are damaged or foreign.
+    /// No agent was started in this directory, and none ever will be. What a launch had left there is removed.
+    #[error("no agent was started in {}; the task can be given out again", .path.display())]
+    NeverLaunched {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// What is in the directory cannot be read as a run: its files are damaged or foreign.
     #[error("{} holds no run that can be attached: {source}", .path.display())]
     NoRun {
         /// The run directory.

@@ -138,6 +138,11 @@ impl Launcher {
         });
     }
 
+    /// Where a run of this task and attempt has its directory, or would have it.
+    pub fn run_dir(&self, task: &str, attempt: u32) -> PathBuf {
+        self.shared.run_dir(task, attempt)
+    }
+
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -174,6 +179,10 @@ impl Spares {
 }
 
 impl Shared {
+    pub(super) fn run_dir(&self, task: &str, attempt: u32) -> PathBuf {
+        self.runs_dir.join(format!("{task}-{attempt}"))
+    }
+
     fn spares(&self) -> MutexGuard<'_, Spares> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,43 +1,48 @@
 //! Runs that a daemon left behind when it was killed.
 
+use super::error::AttachError;
 use super::launcher::Launcher;
 use super::run::{Position, Run, RunEvent};
 use super::spec::Credit;
+use super::{lost, unlaunched};
 use crate::supervise::record::RunDir;
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// Until the end of a run that is killed is no longer waited for.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A directory that is older than this and has no run in it never gets one.
+/// A directory that says nothing of its daemon and is older than this has none: it is written at once.
 const UNFINISHED_LIMIT: Duration = Duration::from_mins(1);
 
 impl Launcher {
-    /// Kills the runs that an earlier daemon left in the runs directory and removes their directories. Gives how many agents
-    /// were still at work. Runs of a daemon that lives are not touched.
+    /// Kills the runs that an earlier daemon left in the runs directory and removes their directories, apart from the
+    /// directories in `kept` (paths as [`run_dir`](Self::run_dir) gives them). Gives how many agents were still at work. Runs of
+    /// a daemon that lives, this one included, are not touched.
     ///
     /// The server is told that these tasks are lost, and may hand them out again: an agent that goes on would work beside its
     /// successor in one directory.
-    pub async fn end_leftovers(&self) -> usize {
+    pub async fn end_strays(&self, kept: &BTreeSet<PathBuf>) -> usize {
         let mut alive = 0;
         let entries = fs::read_dir(&self.shared().runs_dir).into_iter().flatten().flatten();
-        for dir in entries.map(|entry| RunDir::new(entry.path())) {
-            if has_a_daemon(&dir) {
-                continue;
-            }
+        let strays = entries.map(|entry| entry.path()).filter(|path| !kept.contains(path)).map(RunDir::new);
+        for dir in strays.filter(|dir| !has_a_daemon(dir)) {
             alive += usize::from(dir.is_supervised().unwrap_or(false));
             // What it wrote so far is of interest to nobody.
             let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
             let end = Position { stdout: length("stdout"), stderr: length("stderr") };
-            let Ok(run) = self.attach(dir.path(), end, Credit::Explicit) else {
-                if is_old(&dir) {
-                    let _ = dir.remove();
+            let ended = match self.attach(dir.path(), end, Credit::Explicit).await {
+                Ok(run) => timeout(LIMIT, kill(run)).await.is_ok(),
+                Err(AttachError::NeverLaunched { .. }) => true,
+                Err(AttachError::NoRun { source, .. }) => {
+                    tracing::warn!(run = %dir.path().display(), %source, "the run of an earlier daemon cannot be read");
+                    end_unreadable(&dir).await
                 }
-                continue;
             };
-            if timeout(LIMIT, kill(run)).await.is_err() {
+            if !ended {
                 tracing::error!(run = %dir.path().display(), "a run that an earlier daemon left does not end");
             } else if let Err(error) = dir.remove() {
                 tracing::warn!(%error, "the directory of a run that an earlier daemon left cannot be removed");
@@ -47,34 +52,32 @@ impl Launcher {
     }
 }
 
-/// Whether a directory without a run is none that is being made right now.
-fn is_old(dir: &RunDir) -> bool {
-    let modified = dir.path().metadata().and_then(|meta| meta.modified());
-    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > UNFINISHED_LIMIT))
-}
-
 async fn kill(mut run: Run) {
     run.kill();
     while !matches!(run.next().await, RunEvent::Ended(_)) {}
 }
 
-/// Whether the supervisor's parent is still a daemon: a supervisor that lost it was given to another kind of process.
-#[cfg(target_os = "linux")]
-fn has_a_daemon(dir: &RunDir) -> bool {
-    use crate::supervise::procfs::{Stat, boot_id};
-    let Ok(status) = dir.status() else { return false };
-    if status.boot_id != boot_id() {
-        return false;
-    }
-    let same = |stat: &Stat| Some(stat.started) == status.supervisor.started;
-    let Some(supervisor) = Stat::of(status.supervisor.pid).filter(same) else { return false };
-    // Not by their names: a supervisor is started through a link to its program.
-    let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
-    program(supervisor.parent).is_some_and(|parent| Some(parent) == program(supervisor.pid))
+/// Ends a run whose files say nothing that could be trusted, by what was written before it was launched; whether it is gone.
+async fn end_unreadable(dir: &RunDir) -> bool {
+    let dir = dir.clone();
+    let ended = tokio::task::spawn_blocking(move || {
+        unlaunched::kill_supervisor(&dir);
+        lost::settle(&dir, "its files are damaged");
+        !dir.is_supervised().unwrap_or(false)
+    });
+    ended.await.unwrap_or(false)
 }
 
-/// Nothing tells.
-#[cfg(not(target_os = "linux"))]
-fn has_a_daemon(_dir: &RunDir) -> bool {
-    true
+/// Whether the daemon that has this run, or is just about to launch it, lives.
+fn has_a_daemon(dir: &RunDir) -> bool {
+    match dir.owner() {
+        Ok(owner) => owner.lives(),
+        // Just being made, as far as one can see.
+        Err(_) => !is_old(dir) && dir.status().is_err() && !dir.is_supervised().unwrap_or(false),
+    }
+}
+
+fn is_old(dir: &RunDir) -> bool {
+    let modified = dir.path().metadata().and_then(|meta| meta.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > UNFINISHED_LIMIT))
 }

@@ -9,8 +9,11 @@ use crate::supervise::record::{EndedBy, ExitRecord, RunDir};
 pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
     let mut record = ExitRecord::new(EndedBy::SupervisorLost);
     let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
-    match dir.status() {
-        Ok(status) => (record.leftovers, record.unkilled) = kill_marked(&status.marker),
+    // Written before the launch, where the status is damaged.
+    let marker =
+        dir.status().map(|status| status.marker).or_else(|_| std::fs::read_to_string(dir.file("alive")));
+    match marker {
+        Ok(marker) => (record.leftovers, record.unkilled) = kill_marked(&marker),
         Err(error) => record.note = Some(format!("what the run left behind is unknown: {error}")),
     }
     record.stdout_len = length("stdout");

@@ -10,6 +10,7 @@ mod outbound;
 mod pair;
 mod run;
 mod spec;
+mod unlaunched;
 mod watch;
 
 pub use error::{AttachError, LaunchError, PrepareError, SpawnError, StdinError};

@@ -9,7 +9,7 @@ use super::spec::LaunchSpec;
 use crate::supervise::exec_call::ExecCall;
 use crate::supervise::frame::MAX_PAYLOAD;
 use crate::supervise::protocol::{self, Answer, LaunchOrder};
-use crate::supervise::record::{MARKER_VARIABLE, RunDir};
+use crate::supervise::record::{Identity, MARKER_VARIABLE, Owner, RunDir};
 use longshore_core::id::is_safe_component;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -110,12 +110,14 @@ impl Ready {
             self.end_unused().await;
             return Err(LaunchError::UnsafeTask(spec.task));
         }
-        let dir = RunDir::new(self.shared.runs_dir.join(format!("{}-{}", spec.task, spec.attempt)));
+        let dir = RunDir::new(self.shared.run_dir(&spec.task, spec.attempt));
         let path = dir.path().to_owned();
         let LaunchSpec { prompt, .. } = spec;
+        let marker = uuid::Uuid::new_v4().to_string();
         let made = {
-            let dir = dir.clone();
-            tokio::task::spawn_blocking(move || make_dir(&dir, &prompt)).await
+            let (dir, marker) = (dir.clone(), marker.clone());
+            let supervisor = Identity::of(self.link.supervisor_pid());
+            tokio::task::spawn_blocking(move || make_dir(&dir, &prompt, supervisor, &marker)).await
         };
         if let Err(error) = made.map_err(io::Error::other).and_then(|made| made) {
             self.end_unused().await;
@@ -123,7 +125,6 @@ impl Ready {
         }
 
         let Self { mut link, shared } = self;
-        let marker = uuid::Uuid::new_v4().to_string();
         let order = LaunchOrder {
             version: protocol::VERSION,
             task: spec.task,
@@ -178,13 +179,21 @@ impl Ready {
     }
 }
 
-fn make_dir(dir: &RunDir, prompt: &[u8]) -> io::Result<()> {
+fn make_dir(dir: &RunDir, prompt: &[u8], supervisor: Identity, marker: &str) -> io::Result<()> {
     if let Some(parent) = dir.path().parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     DirBuilder::new().mode(0o700).create(dir.path())?;
-    let written = File::options().write(true).create_new(true).mode(0o600).open(dir.file("prompt"));
-    written.and_then(|mut file| file.write_all(prompt)).inspect_err(|_| {
+    let write = |name: &str, bytes: &[u8]| {
+        File::options().write(true).create_new(true).mode(0o600).open(dir.file(name))?.write_all(bytes)
+    };
+    let fill = || {
+        write("prompt", prompt)?;
+        dir.write_owner(&Owner::this_process(supervisor))?;
+        // Last: without it nothing can be launched here.
+        write("alive", marker.as_bytes())
+    };
+    fill().inspect_err(|_| {
         // Ours alone, as it was made just now; a full disk must not get fuller.
         let _ = dir.remove();
     })

@@ -7,7 +7,7 @@ use super::outbound::Outbound;
 use super::spec::Credit;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
-use crate::supervise::record::{ExitRecord, RunDir};
+use crate::supervise::record::{ExitRecord, RunDir, Status};
 use bytes::Bytes;
 use std::fs::File;
 use std::io;
@@ -159,6 +159,19 @@ impl Run {
             ended: None,
             dir,
         }
+    }
+
+    /// The run of an earlier daemon. Without a status there is only a record.
+    pub(super) fn attached(
+        shared: &Shared,
+        dir: RunDir,
+        status: Option<&Status>,
+        from: Position,
+        credit: Credit,
+    ) -> Self {
+        let agent = status.map(|status| status.agent.pid);
+        let budget = status.map_or(0, |status| status.spool_budget);
+        Self::open(shared, dir, agent, from, credit, budget)
     }
 
     pub(super) fn owning(mut self, supervisor: Child) -> Self {

@@ -5,14 +5,14 @@ use super::spool::Spool;
 use super::{Warm, feed::Feed};
 use crate::supervise::frame::{self, Kind};
 use crate::supervise::protocol::{self, Answer, Failure, FailureClass, LaunchOrder};
-use crate::supervise::record::{EndedBy, ExitRecord, Identity, RunDir, Status};
+use crate::supervise::record::{EndedBy, ExitRecord, Identity, RunDir, Status, boot_id};
 use nix::sys::stat::Mode;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
 /// From "go" to the agent's first instruction; loading a program from a slow disk may take a while.
@@ -21,8 +21,17 @@ const EXEC_LIMIT: Duration = Duration::from_secs(10);
 /// Makes the helper the agent and stays until the run is over, or says why it could not.
 pub(super) fn launch(mut warm: Warm, order: &LaunchOrder) -> io::Result<()> {
     let dir = RunDir::new(&order.run_dir);
+    let alive = match claim(order, &dir) {
+        Ok(alive) => alive,
+        Err(failure) => {
+            // The directory is another one's, or nobody's: nothing is left in it.
+            warm.abort();
+            warm.answer(&Answer::LaunchFailed(failure));
+            return Ok(());
+        }
+    };
     match start(&mut warm, order, &dir) {
-        Ok((alive, run)) => {
+        Ok(run) => {
             warm.answer(&Answer::Launched);
             let Warm { signals, .. } = warm;
             let done = run::supervise(run, signals, &dir);
@@ -38,13 +47,32 @@ pub(super) fn launch(mut warm: Warm, order: &LaunchOrder) -> io::Result<()> {
             record.note = Some(failure.text.clone());
             // A daemon that died since the order learns it from the directory; without one there is no run to tell of.
             let _ = dir.write_json("exit.json", &record);
+            drop(alive);
             warm.answer(&Answer::LaunchFailed(failure));
             Ok(())
         }
     }
 }
 
-fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<(File, Run), Failure> {
+/// Takes the lock that says that this launch goes on. A daemon that came since the order may have given the launch up: it removes
+/// the file while it holds the lock.
+fn claim(order: &LaunchOrder, dir: &RunDir) -> Result<File, Failure> {
+    let path = dir.file("alive");
+    let failed = |text: String| Failure { class: FailureClass::RunDir, text };
+    let with = |error: io::Error| failed(format!("{}: {error}", path.display()));
+    let mut alive = File::open(&path).map_err(with)?;
+    // Whoever looks at the directory just now holds it for a moment only.
+    alive.lock().map_err(with)?;
+    let mut marker = String::new();
+    alive.read_to_string(&mut marker).map_err(with)?;
+    let (held, there) = (alive.metadata().map_err(with)?, path.metadata().map_err(with)?);
+    if marker != order.marker || (held.dev(), held.ino()) != (there.dev(), there.ino()) {
+        return Err(failed(format!("{} is of another launch", path.display())));
+    }
+    Ok(alive)
+}
+
+fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<Run, Failure> {
     if order.version != protocol::VERSION {
         let text =
             format!("the daemon speaks version {}, this supervisor {}", order.version, protocol::VERSION);
@@ -54,8 +82,6 @@ fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<(File, Ru
         class: FailureClass::RunDir,
         text: format!("{what} in {}: {error}", dir.path().display()),
     };
-    let alive = create(dir, "alive").map_err(|error| at("alive", error))?;
-    alive.try_lock().map_err(|error| at("alive", error.into()))?;
     let stdout = create(dir, "stdout").map_err(|error| at("stdout", error))?;
     let stderr = create(dir, "stderr").map_err(|error| at("stderr", error))?;
     let control = fifo(dir, "control").map_err(|error| at("control", error))?;
@@ -88,7 +114,7 @@ fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<(File, Ru
         feed: Feed::new(our_stdin, prompt, stdin, !order.keep_stdin_open),
         leftover_grace: Duration::from_millis(order.leftover_grace_ms),
     };
-    Ok((alive, run))
+    Ok(run)
 }
 
 /// The helper's socket is close-on-exec: after "going" its end means that the agent runs.
@@ -144,18 +170,5 @@ fn status(warm: &Warm, order: &LaunchOrder) -> Status {
 }
 
 fn identity(pid: rustix::process::Pid) -> Identity {
-    let pid = pid.as_raw_nonzero().get();
-    #[cfg(target_os = "linux")]
-    let identity = crate::supervise::procfs::identity(pid);
-    #[cfg(not(target_os = "linux"))]
-    let identity = Identity { pid, started: None };
-    identity
-}
-
-fn boot_id() -> Option<String> {
-    #[cfg(target_os = "linux")]
-    let id = crate::supervise::procfs::boot_id();
-    #[cfg(not(target_os = "linux"))]
-    let id = None;
-    id
+    Identity::of(pid.as_raw_nonzero().get())
 }

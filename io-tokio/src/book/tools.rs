@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 256;
 /// The calls of one run that have no result yet. Plain data, so that it can be kept beside the codec.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Tools {
+pub struct Tools {
     named: BTreeSet<String>,
     /// Calls without an id, and those beyond the bound.
     others: u32,
@@ -18,7 +18,7 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Takes note of a call, or of a result: of a call that is not open, it changes nothing.
-    pub(super) fn note(&mut self, message: &AgentMessage) {
+    pub fn note(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::ToolUse { call_id, .. } => {
                 if call_id.is_empty() || self.named.len() >= MOST_NAMED {
@@ -35,7 +35,7 @@ impl Tools {
     }
 
     /// How many there are.
-    pub(super) fn at_work(&self) -> u32 {
+    pub fn at_work(&self) -> u32 {
         u32::try_from(self.named.len()).unwrap_or(u32::MAX).saturating_add(self.others)
     }
 }

@@ -1,0 +1,73 @@
+//! Keeping what an agent said: written down before a server hears of it, so that a later process goes on just there.
+
+use super::entry::Entry;
+use crate::ledger::{At, Journal};
+use crate::supervise::Position;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::{Mutex, watch};
+
+/// What one claim's output is written down with.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    /// One writer at a time, and in order.
+    journal: Arc<Mutex<Journal>>,
+    /// Up to where the output is written down.
+    durable: watch::Sender<Position>,
+}
+
+impl Keeping {
+    pub(super) fn new(journal: Journal) -> Self {
+        Self { journal: Arc::new(Mutex::new(journal)), durable: watch::Sender::default() }
+    }
+
+    pub(super) fn is_durable_up_to(&self, position: Position) {
+        self.durable.send_replace(position);
+    }
+}
+
+impl Entry {
+    /// Writes down all that the agent said so far, and where reading goes on; at once if nothing is new. To be awaited before messages
+    /// are handed to a request for the first time. After a kill that comes later they have the same numbers and texts.
+    ///
+    /// # Errors
+    /// When the disk does not take it: then nothing is lost, and it can be tried again.
+    pub async fn write_down(self: &Arc<Self>) -> io::Result<()> {
+        let mut journal = self.keeping.journal.clone().lock_owned().await;
+        let bloated = journal.is_bloated(self.outbox.bytes());
+        let (messages, at, taken) = {
+            // Held together, so that the messages are those that came of the output up to there.
+            let stream = self.stream();
+            let Some(stream) = &*stream else { return Ok(()) };
+            let same = *self.keeping.durable.borrow() == stream.position();
+            if same && self.outbox.last_written() == self.outbox.last() && journal.is_made() {
+                return Ok(());
+            }
+            let (messages, last, taken) = self.outbox.seal(bloated);
+            (messages, At::of(stream, last), taken)
+        };
+        let (last, position) = (at.last, at.position());
+        let written = tokio::task::spawn_blocking(move || {
+            if bloated { journal.write_anew(&messages, &at, taken) } else { journal.add(&messages, &at) }
+        });
+        written.await.map_err(io::Error::other)??;
+        self.outbox.written(last);
+        self.keeping.is_durable_up_to(position);
+        Ok(())
+    }
+
+    /// Notes what the server is known to have. It may come late: a later process asks the server.
+    pub fn note_taken(&self) {
+        // While something is written the next note says it as well.
+        if let Ok(mut journal) = self.keeping.journal.try_lock()
+            && let Err(error) = journal.taken(self.outbox.last_taken())
+        {
+            tracing::debug!(task = %self.id, %error, "what the server has could not be written down");
+        }
+    }
+
+    /// Up to where the agent's output is written down, as it changes: its space can be given back.
+    pub fn durable(&self) -> watch::Receiver<Position> {
+        self.keeping.durable.subscribe()
+    }
+}

@@ -1,0 +1,237 @@
+//! The records as this process writes them.
+
+use super::facts::{Place, TaskFacts, Words};
+use super::load::{self, Found};
+use super::record::{Kept, KeptOutcome, WrittenRecord};
+use super::sync::Syncer;
+use longshore_core::effect::Effect;
+use longshore_core::event::ClaimKey;
+use longshore_core::ledger::Ledger;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(super) const RECORD: &str = "record.json";
+pub(super) const OUTCOME: &str = "outcome.json";
+const OUTBOX: &str = "outbox.jsonl";
+
+/// Why there is no ledger.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the ledger {} cannot be used: {source}; without it a task could be lost or done twice, so make the directory writable, \
+     or free some space, and start again", path.display()
+)]
+pub struct LedgerError {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// The ledger of a daemon that runs.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    inner: Mutex<Inner>,
+    syncer: Syncer,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    ledger: Ledger,
+    facts: BTreeMap<ClaimKey, Facts>,
+    /// Records that the disk did not take; they are tried again.
+    unwritten: BTreeSet<ClaimKey>,
+}
+
+/// What is written beside what the core wants kept.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    task: TaskFacts,
+    place: Place,
+    words: Words,
+}
+
+impl Store {
+    /// Reads what earlier processes left, and makes the directory if there is none.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, read or written. Records that cannot be read are no error: see [`Found::aside`].
+    pub fn open(dir: impl Into<PathBuf>) -> Result<(Self, Found), LedgerError> {
+        let dir = dir.into();
+        let failed = |source: io::Error| LedgerError { path: dir.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(failed)?;
+        // A directory that cannot be written is found now, and not with the first task.
+        drop(tempfile::NamedTempFile::new_in(&dir).map_err(failed)?);
+        let found = load::all(&dir).map_err(failed)?;
+        let mut inner = Inner::default();
+        for kept in &found.claims {
+            let Kept { record, task, place, words } = kept.kept.clone();
+            let facts = Facts { task, place, words };
+            inner.facts.insert(record.claim(), facts);
+            inner.ledger.add(record);
+        }
+        let syncer = Syncer::default();
+        Ok((Self(Arc::new(Shared { dir, inner: Mutex::new(inner), syncer })), found))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The highest number of a claim that is kept; 0 for none.
+    pub fn last_claim(&self) -> u64 {
+        self.inner().ledger.last_claim().map_or(0, |claim| claim.0)
+    }
+
+    /// Takes in what the core wants kept about a claim (`Effect::Keep`), and writes it before it returns; its fsync comes later. Where
+    /// the disk does not take it, it is tried again until it does.
+    pub fn keep(&self, claim: ClaimKey, effect: &Effect, task: &TaskFacts, place: Place, words: Words) {
+        let mut inner = self.inner();
+        inner.ledger.apply(std::slice::from_ref(effect));
+        if inner.ledger.get(claim).is_none() {
+            // Nothing is owed any more.
+            self.drop_record(&mut inner, claim);
+            return;
+        }
+        inner.facts.insert(claim, Facts { task: task.clone(), place, words });
+        match self.write(&inner, claim) {
+            Ok(()) => drop(inner.unwritten.remove(&claim)),
+            Err(error) => {
+                tracing::error!(task = task.id(), %error, "what is known of the task could not be written down: a kill now would lose it; it is tried again");
+                inner.unwritten.insert(claim);
+            }
+        }
+    }
+
+    /// Other words for a claim's report, should it be this daemon's successor that gives it.
+    pub fn put_words(&self, claim: ClaimKey, words: Words) {
+        let mut inner = self.inner();
+        if let Some(facts) = inner.facts.get_mut(&claim) {
+            facts.words = words;
+            if self.write(&inner, claim).is_err() {
+                inner.unwritten.insert(claim);
+            }
+        }
+    }
+
+    /// Whether what is kept of the claim is on disk.
+    pub fn is_written(&self, claim: ClaimKey) -> bool {
+        !self.inner().unwritten.contains(&claim)
+    }
+
+    /// Whether some record is not on disk.
+    pub fn owes(&self) -> bool {
+        !self.inner().unwritten.is_empty()
+    }
+
+    /// Tries again to write what the disk did not take.
+    pub fn write_again(&self) {
+        let mut inner = self.inner();
+        for claim in std::mem::take(&mut inner.unwritten) {
+            if self.write(&inner, claim).is_err() {
+                inner.unwritten.insert(claim);
+            }
+        }
+        if inner.unwritten.is_empty() {
+            tracing::info!("what is known of all tasks is written down again");
+        }
+    }
+
+    /// Nothing about the claim is needed any more.
+    pub fn forget(&self, claim: ClaimKey) {
+        let mut inner = self.inner();
+        inner.ledger.apply(&[Effect::Forget { claim }]);
+        self.drop_record(&mut inner, claim);
+    }
+
+    fn drop_record(&self, inner: &mut Inner, claim: ClaimKey) {
+        inner.unwritten.remove(&claim);
+        if inner.facts.remove(&claim).is_none() {
+            return;
+        }
+        let dir = self.claim_dir(claim);
+        // Without its record a directory means nothing. The rest of it is no matter of this instant.
+        let gone = fs::remove_file(dir.join(RECORD));
+        if let Err(error) = gone
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::error!(claim = claim.0, %error, "the record of a task that is over cannot be removed; the next daemon will report the task again");
+        }
+        self.0.syncer.remove(dir);
+    }
+
+    /// Writes what an attempt came to, before the core hears of it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_outcome(&self, claim: ClaimKey, outcome: &KeptOutcome) -> io::Result<()> {
+        let dir = self.made(claim)?;
+        replace(&dir, OUTCOME, outcome)?;
+        self.0.syncer.sync(dir.join(OUTCOME));
+        Ok(())
+    }
+
+    /// Where a claim's journal is. Its directory is there as soon as the claim is kept.
+    pub fn outbox(&self, claim: ClaimKey) -> PathBuf {
+        self.claim_dir(claim).join(OUTBOX)
+    }
+
+    /// Makes a file survive a power cut, some time soon.
+    pub fn sync(&self, path: &Path) {
+        self.0.syncer.sync(path.to_owned());
+    }
+
+    /// Waits until all that was asked for so far is done: the end of a process, which nobody waits for in vain.
+    pub fn settle(&self) {
+        if self.owes() {
+            self.write_again();
+        }
+        self.0.syncer.settle();
+    }
+
+    fn write(&self, inner: &Inner, claim: ClaimKey) -> io::Result<()> {
+        let (Some(record), Some(facts)) = (inner.ledger.get(claim), inner.facts.get(&claim)) else {
+            return Ok(());
+        };
+        let Facts { task, place, words } = facts.clone();
+        let written = WrittenRecord::from(Kept { record: record.clone(), task, place, words });
+        let dir = self.made(claim)?;
+        replace(&dir, RECORD, &written)?;
+        self.0.syncer.sync(dir.join(RECORD));
+        Ok(())
+    }
+
+    fn claim_dir(&self, claim: ClaimKey) -> PathBuf {
+        self.0.dir.join(claim.0.to_string())
+    }
+
+    fn made(&self, claim: ClaimKey) -> io::Result<PathBuf> {
+        let dir = self.claim_dir(claim);
+        match DirBuilder::new().mode(0o700).create(&dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(dir),
+        }
+    }
+}
+
+/// Puts a file in the place of the one of this name, so that a reader sees one or the other.
+fn replace(dir: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(&text)?;
+    file.persist(dir.join(name))?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
