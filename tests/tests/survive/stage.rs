@@ -29,7 +29,12 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(rig: &Rig) -> Self {
-        let gate = |name: &str| Gate::new(rig.home.dir().join(name));
+        Self::named(rig, "gate")
+    }
+
+    /// One of several.
+    pub(crate) fn named(rig: &Rig, of: &str) -> Self {
+        let gate = |name: &str| Gate::new(rig.home.dir().join(format!("{of}-{name}")));
         Self {
             born: gate("born"),
             first: gate("first"),
@@ -73,8 +78,17 @@ impl Stage {
 
     /// All that such an agent says.
     pub(crate) fn whole() -> String {
-        PARTS.iter().map(|lines| numbers(*lines, WIDTH)).collect()
+        said(&PARTS)
     }
+
+    /// What it has said when its second part is written.
+    pub(crate) fn up_to_third() -> String {
+        said(&PARTS[..2])
+    }
+}
+
+fn said(parts: &[u64]) -> String {
+    parts.iter().map(|lines| numbers(*lines, WIDTH)).collect()
 }
 
 /// The numbers from 1 on, each filled up to so many digits, as the double says them.
