@@ -81,7 +81,10 @@ impl DaemonUnderTest {
         // A process is said to have stopped when its last thread has.
         let stopped = move || waitid(WaitId::Pid(id), WaitIdOptions::STOPPED);
         let stopped = tokio::task::spawn_blocking(stopped).await.expect("no panic");
-        assert!(stopped.is_ok_and(|status| status.is_some_and(|status| status.stopped())), "it does not stop");
+        assert!(
+            stopped.is_ok_and(|status| status.is_some_and(|status| status.stopped())),
+            "it does not stop"
+        );
     }
 
     /// Whether it has ended.

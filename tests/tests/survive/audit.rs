@@ -43,7 +43,8 @@ fn reports(rig: &Rig, task: &Task) -> (Vec<(&'static str, Request)>, usize) {
         .flat_map(|call| rig.calls(&task.id, call).into_iter().map(move |request| (*call, request)))
         .collect();
     let came = all.len();
-    let acted = |request: &Request| matches!(request.answer, Answer::Sent(200..=299) | Answer::Lost(200..=299));
+    let acted =
+        |request: &Request| matches!(request.answer, Answer::Sent(200..=299) | Answer::Lost(200..=299));
     let mut taken: Vec<_> = all.into_iter().filter(|(_, request)| acted(request)).collect();
     taken.sort_by_key(|(_, request)| request.number);
     (taken, came)
@@ -80,6 +81,16 @@ pub(crate) fn ending(rig: &Rig, task: &Task, audit: &mut Audit) -> String {
     }
 }
 
+/// The same for all tries of a task.
+pub(crate) fn endings(rig: &Rig, tries: &[Task], audit: &mut Audit) -> String {
+    let mut ends = Vec::new();
+    for (n, row) in tries.iter().enumerate() {
+        let end = ending(rig, row, audit);
+        ends.push(if n == 0 { end } else { format!("try {} {end}", n + 1) });
+    }
+    ends.join("; ")
+}
+
 /// The messages of a try: one after the other, each once.
 pub(crate) fn said(rig: &Rig, task: &Task, audit: &mut Audit) -> String {
     let messages = rig.plane.transcript(&task.id);
@@ -103,13 +114,8 @@ pub(crate) fn agents(rig: &Rig, task: &Task, audit: &mut Audit) -> usize {
 /// Looks at a task of the matrix and its tries.
 pub(crate) fn task(rig: &Rig, tries: &[Task], launched: bool) -> Audit {
     let mut audit = Audit::default();
-    let mut ends = Vec::new();
+    audit.says = endings(rig, tries, &mut audit);
     for (n, row) in tries.iter().enumerate() {
-        let mut end = ending(rig, row, &mut audit);
-        if n > 0 {
-            end = format!("try {} {end}", n + 1);
-        }
-        ends.push(end);
         let (said, starts) = (said(rig, row, &mut audit), agents(rig, row, &mut audit));
         let works = n + 1 == tries.len();
         audit.require(starts == usize::from(works), || format!("try {} has {starts} agents", n + 1));
@@ -121,7 +127,6 @@ pub(crate) fn task(rig: &Rig, tries: &[Task], launched: bool) -> Audit {
     let state = tries.last().map(|row| row.state);
     audit.require(state == Some(State::Completed), || format!("the end is {state:?}"));
     audit.require(!launched || tries.len() == 1, || "work that was begun was begun anew".to_owned());
-    audit.says = ends.join("; ");
     audit
 }
 

@@ -19,8 +19,8 @@ pub(crate) fn hold(name: &str, seen: &str) {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let path = path();
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let (before, written, after) = parts(&text, name)
-        .unwrap_or_else(|| panic!("{} has no place for the table {name}", path.display()));
+    let (before, written, after) =
+        parts(&text, name).unwrap_or_else(|| panic!("{} has no place for the table {name}", path.display()));
     if std::env::var_os(BLESS).is_some() {
         fs::write(&path, format!("{before}\n{seen}{after}")).expect("written");
         return;

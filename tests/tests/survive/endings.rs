@@ -145,7 +145,9 @@ async fn ended(end: End, agent: Agent) -> Audit {
     if agent == Agent::EndsJustThen && end != End::Drain {
         // Which of the two comes first is no matter, as long as one does.
         let won = reports.iter().all(|report| report.is("POST", "/complete"));
-        audit.require(won || row.state != State::Completed, || format!("{} without a word", row.state.as_str()));
+        audit.require(won || row.state != State::Completed, || {
+            format!("{} without a word", row.state.as_str())
+        });
         audit.says = "whichever comes first, told once".to_owned();
     } else {
         audit.says = audit::ending(&rig, &row, &mut audit);

@@ -159,9 +159,10 @@ fn is_registration(request: &Request) -> bool {
 /// A task and the tries that followed it.
 fn tries(plane: &Plane, task: &TaskId) -> Vec<Task> {
     let mut tries: Vec<Task> = plane.task(task).into_iter().cloned().collect();
-    while let Some(next) = plane.tasks().find(|row| {
-        row.parent.is_some() && row.parent.as_ref() == tries.last().map(|last| &last.id)
-    }) {
+    while let Some(next) = plane
+        .tasks()
+        .find(|row| row.parent.is_some() && row.parent.as_ref() == tries.last().map(|last| &last.id))
+    {
         tries.push(next.clone());
     }
     tries

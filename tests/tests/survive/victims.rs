@@ -40,8 +40,8 @@ impl Victim {
     /// What a report about it has to name.
     const fn true_reason(self) -> &'static str {
         match self {
-            Self::Supervisor | Self::SupervisorAndDaemon => "supervisor",
-            Self::Agent | Self::AgentAndDaemon => "signal 9",
+            Self::Supervisor | Self::SupervisorAndDaemon => "the process that watches over it",
+            Self::Agent | Self::AgentAndDaemon => "killed",
         }
     }
 }
@@ -81,9 +81,8 @@ async fn killed(victim: Victim) -> Audit {
     audit::leftovers(&rig, &mut audit).await;
     rig.stop().await;
 
-    let mut ends = Vec::new();
+    audit.says = audit::endings(&rig, &tries, &mut audit);
     for row in &tries {
-        ends.push(audit::ending(&rig, row, &mut audit));
         let starts = audit::agents(&rig, row, &mut audit);
         audit.require(starts == 1, || format!("{starts} agents"));
         let said = audit::said(&rig, row, &mut audit);
@@ -96,7 +95,6 @@ async fn killed(victim: Victim) -> Audit {
     audit.require(tries[0].state == State::Failed && error.contains(victim.true_reason()), || {
         format!("{:?}: {error}", tries[0].state)
     });
-    audit.says = ends.join("; ");
     if !audit.wrong.is_empty() {
         audit.wrong.push(rig.log());
     }
