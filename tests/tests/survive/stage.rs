@@ -4,7 +4,6 @@ use crate::rig::{Rig, WITHIN};
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::TaskSpec;
 use longshore_tests::Gate;
-use std::fmt::Write;
 
 /// The answer of an agent that was let go on to its end.
 pub(crate) const ANSWER: &str = "all is said";
@@ -93,8 +92,12 @@ fn said(parts: &[u64]) -> String {
 
 /// The numbers from 1 on, each filled up to so many digits, as the double says them.
 pub(crate) fn numbers(to: u64, digits: usize) -> String {
-    (1..=to).fold(String::new(), |mut text, n| {
-        let _ = write!(text, "{n:0digits$}");
-        text
-    })
+    let mut text = String::new();
+    for n in 1..=to {
+        // The width of a formatter ends at 65 535.
+        let number = n.to_string();
+        text.extend(std::iter::repeat_n('0', digits.saturating_sub(number.len())));
+        text.push_str(&number);
+    }
+    text
 }
