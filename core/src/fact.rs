@@ -128,7 +128,12 @@ pub enum Fact {
         /// HTTP status.
         status: u16,
     },
-    /// The tokens that were used could not be reported.
+    /// The tokens that were used go on being reported in the background; the terminal report does not wait for them. Since trace 1.2.
+    UsageLate {
+        /// Of this claim.
+        claim: ClaimKey,
+    },
+    /// The server will not take the tokens that were used, ever.
     UsageLost {
         /// Of this claim.
         claim: ClaimKey,

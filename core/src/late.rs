@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) have: u32,
     /// The fate of a post is not known.
     pub(crate) ask: bool,
+    /// Tokens were counted and are not reported.
+    pub(crate) usage: bool,
     pub(crate) tries: u32,
     /// Its last try before the process ends has failed.
     pub(crate) spent: bool,
@@ -33,7 +35,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn is_done(&self) -> bool {
-        self.report.is_none() && self.sent >= self.have
+        self.report.is_none() && self.sent >= self.have && !self.usage
     }
 }
 
@@ -54,6 +56,7 @@ enum Sending {
     Report(ReportKind),
     Messages { upto: u32 },
     Known,
+    Usage,
 }
 
 impl Late {
@@ -118,7 +121,7 @@ impl Late {
         }
     }
 
-    /// Sends the next thing of the first entry: the report first, as it is what people wait for.
+    /// Sends the next thing of the first entry: the report first, as it is what people wait for, then messages, then usage.
     pub(crate) fn send(&mut self, cx: &mut Cx<'_>) {
         if self.op.is_some() {
             return;
@@ -129,6 +132,7 @@ impl Late {
         let claim = entry.claim;
         let (sending, call) = match entry.report {
             Some(kind) => (Sending::Report(kind), report::call(kind, claim)),
+            None if entry.sent >= entry.have => (Sending::Usage, ApiCall::Usage { claim }),
             None if entry.ask => (Sending::Known, ApiCall::MessagesKnown { claim, after: entry.sent }),
             None => {
                 let upto = entry.have;
@@ -151,9 +155,9 @@ impl Late {
             self.wait(cx, Some(error));
             return;
         }
-        let (sent, report) = (entry.sent, entry.report);
+        let (sent, report, usage) = (entry.sent, entry.report, entry.usage);
         settle(cx, entry, sending, result);
-        if entry.report != report && !entry.is_done() {
+        if (entry.report, entry.usage) != (report, usage) && !entry.is_done() {
             keep(cx, entry);
         }
         if entry.is_done() {
@@ -190,7 +194,8 @@ impl Late {
 
 /// Has what is left written down. The directory is closed, so nothing is left to do in it.
 fn keep(cx: &mut Cx<'_>, entry: &Entry) {
-    let left = Keep::Ended { report: entry.report, have: entry.have, usage: false, ran: false, path: None };
+    let left =
+        Keep::Ended { report: entry.report, have: entry.have, usage: entry.usage, ran: false, path: None };
     cx.emit(Effect::Keep { claim: entry.claim, entry: left });
 }
 
@@ -224,5 +229,11 @@ fn settle(cx: &mut Cx<'_>, entry: &mut Entry, sending: Sending, result: Result<A
             entry.sent = upto.clamp(entry.sent, entry.have);
         }
         (Sending::Known, _) => entry.ask = false,
+        (Sending::Usage, result) => {
+            if result.is_err() {
+                cx.fact(Fact::UsageLost { claim });
+            }
+            entry.usage = false;
+        }
     }
 }

@@ -5,19 +5,19 @@ use crate::config::{Env, Flags, Settings};
 use crate::driver::Record;
 use crate::local::interrupts::Interrupts;
 use crate::log::{self, Redactor};
+use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
+use crate::signals::stop_on_signals;
 use crate::simulate::{Simulate, simulate};
 use crate::trace_cmd;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
-use longshore_core::event::Event;
 use longshore_core::trace::Mode;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::mpsc;
 
 /// Carries out a command that the command line understood.
 pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
@@ -104,6 +104,7 @@ async fn foreground(
     let token = redactor.register(&settings.token);
     let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
     let records = whole.into_iter().chain([flight_recorder(&settings)]).collect();
+    let on_sigterm = settings.on_sigterm;
     let service = Service::new(Start {
         settings,
         env: env.clone(),
@@ -112,7 +113,9 @@ async fn foreground(
         redactor,
         only: None,
     })?;
-    let signals = tokio::spawn(stop_on_signals(Interrupts::catch()?, service.events()));
+    let signals = tokio::spawn(stop_on_signals(Interrupts::catch()?, on_sigterm, service.events()));
+    let unit = env.clone();
+    tokio::spawn(async move { warn_if_runs_end_with_it(&unit).await });
     // It holds the whole core.
     let report = Box::pin(service.run()).await;
     signals.abort();
@@ -124,14 +127,4 @@ async fn foreground(
         }
         _ => Exit::Success,
     })
-}
-
-/// Each signal asks the core to stop; the second one hurries it.
-pub(crate) async fn stop_on_signals(mut signals: Interrupts, events: mpsc::Sender<Event>) {
-    loop {
-        signals.next().await;
-        if events.send(Event::stop()).await.is_err() {
-            return;
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
-use crate::config::{self, Env, OnSigterm, Settings};
+use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
 use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record, recover};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
@@ -10,6 +10,7 @@ use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
 use crate::ledger::{Found, LedgerError, Store};
 use crate::log::Redactor;
+use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
 use crate::tempdir;
@@ -59,6 +60,9 @@ pub enum ServeError {
     /// What earlier processes left cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Another daemon has this identity, or nobody can tell.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -89,6 +93,7 @@ pub struct Service {
     clock: Arc<Clock>,
     search: Looking,
     found: Found,
+    owner: Owner,
 }
 
 struct Looking {
@@ -99,16 +104,17 @@ struct Looking {
 }
 
 impl Service {
-    /// Takes the local port, then puts everything together; nobody has been contacted by the time that this fails. Must be called inside
-    /// the runtime that will run it.
+    /// Takes the identity and the local port, then puts everything together; nobody has been contacted by the time that this fails. Must be
+    /// called inside the runtime that will run it.
     ///
     /// # Errors
     /// See [`ServeError`].
     pub fn new(start: Start) -> Result<Self, ServeError> {
         let Start { settings, env, cwd, records, redactor, only } = start;
-        let health = HealthListener::bind(settings.health_port)?;
         let token = require_token(&settings)?;
         let identity = Identity::find(&settings, &identity::host_name())?;
+        let owner = Owner::take(&settings, &identity)?;
+        let health = HealthListener::bind(settings.health_port)?;
         let client = Client::new(&ClientConfig {
             base_url: settings.server_url.clone(),
             token: token.clone(),
@@ -116,6 +122,9 @@ impl Service {
             capabilities: CAPABILITIES.iter().map(|&name| name.to_owned()).collect(),
             os: std::env::consts::OS.to_owned(),
         })?;
+        if let Some(file) = settings.token_file.clone() {
+            client.credential().follow(file, redactor.clone());
+        }
         let root = &settings.workspaces_root;
         prepare::ensure_root_marker(root)
             .map_err(|source| ServeError::Root { path: root.clone(), source })?;
@@ -129,9 +138,6 @@ impl Service {
         let core = core_config(&settings);
         let clis = AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect();
         let search = Looking { env: env.clone(), settings: settings.clone(), cwd, clis };
-        if settings.on_sigterm != OnSigterm::Stop {
-            tracing::warn!("on_sigterm: this version ends running tasks on SIGTERM, whatever it is set to");
-        }
         let parts = Parts {
             client,
             launcher,
@@ -145,7 +151,7 @@ impl Service {
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, search, found })
+        Ok(Self { driver, health, health_identity, snapshots, clock, search, found, owner })
     }
 
     /// Something to give the core events with.
@@ -168,7 +174,7 @@ impl Service {
     /// # Errors
     /// If there is nothing to run on this machine.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, search, found: left } = self;
+        let Self { driver, health, health_identity, snapshots, clock, search, found: left, owner } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
         let events = driver.events();
@@ -209,6 +215,7 @@ impl Service {
         };
         wishes.abort();
         serving.abort();
+        drop(owner);
         outcome
     }
 }

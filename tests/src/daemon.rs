@@ -5,7 +5,7 @@ use crate::processes::{signal, wait_for_end};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,13 +34,9 @@ impl DaemonUnderTest {
         let log = home.dir().join("daemon.log");
         let out = File::options().create(true).append(true).open(&log).expect("a log file");
         let err = out.try_clone().expect("a second handle");
-        let child = Command::new(home.executable())
-            .args(["daemon", "start", "--foreground"])
+        let child = home
+            .command(&["daemon", "start", "--foreground"])
             .args(home.flags())
-            .current_dir(home.dir())
-            .env_clear()
-            .envs(home.environment())
-            .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
             .spawn()
@@ -68,12 +64,6 @@ impl DaemonUnderTest {
         signal(self.id(), Signal::TERM);
     }
 
-    /// Sends SIGKILL, and waits until it has ended.
-    pub async fn kill(&self) -> Ended {
-        signal(self.id(), Signal::KILL);
-        self.ended().await
-    }
-
     /// Stops all of its threads where they are.
     pub async fn freeze(&self) {
         signal(self.id(), Signal::STOP);
@@ -99,6 +89,17 @@ impl DaemonUnderTest {
         peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
+    /// Kills it, and waits until it is gone. What it started is not touched.
+    pub async fn kill(&self) {
+        signal(self.id(), Signal::KILL);
+        self.ended().await;
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        signal(self.id(), Signal::INT);
+    }
+
     /// Sends SIGHUP, as a terminal that is closed does.
     pub fn hang_up(&self) {
         signal(self.id(), Signal::HUP);
@@ -106,9 +107,14 @@ impl DaemonUnderTest {
 
     /// Whether it was started with SIGHUP ignored, as under `nohup`.
     pub fn ignores_hang_up(&self) -> bool {
+        self.ignores(Signal::HUP)
+    }
+
+    /// Whether it was started with this signal ignored, as a script does for SIGINT of what it starts in the background.
+    pub fn ignores(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-        u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 == 1
+        u64::from_str_radix(mask.trim(), 16).expect("a mask") >> (signal.as_raw() - 1) & 1 == 1
     }
 
     /// Waits until it has ended.

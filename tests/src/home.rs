@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The place. Dropped, it ends every process that carries it in its environment, and is removed.
@@ -114,10 +115,29 @@ impl Home {
         DriverUnderTest::start(self, tune).await
     }
 
+    /// The binary with these arguments, in the home's environment and directory.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.executable);
+        command.args(args).current_dir(self.dir()).env_clear().envs(&self.env).stdin(Stdio::null());
+        command
+    }
+
+    /// Writes another token into the config file, as a login does: at once or not at all.
+    pub fn log_in(&self, token: &str) {
+        let mut config = self.config.clone();
+        config.insert("token".into(), token.into());
+        self.write(config);
+    }
+
     fn write_config(&self) {
-        let path = self.config_file();
-        fs::write(&path, Value::Object(self.config.clone()).to_string()).expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("made private");
+        self.write(self.config.clone());
+    }
+
+    fn write(&self, config: Map<String, Value>) {
+        let (path, new) = (self.config_file(), self.dir().join("config.new"));
+        fs::write(&new, Value::Object(config).to_string()).expect("written");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).expect("made private");
+        fs::rename(&new, &path).expect("renamed");
     }
 
     /// The directory with everything in it.
@@ -194,6 +214,15 @@ impl Home {
 
     pub(crate) fn executable(&self) -> &Path {
         &self.executable
+    }
+
+    /// Its processes that have a file of this directory open.
+    pub fn processes_with_open(&self, dir: &Path) -> Vec<i32> {
+        let has_open = |id: &i32| {
+            let open = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+            open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file.starts_with(dir))
+        };
+        self.processes().into_iter().filter(has_open).collect()
     }
 
     pub(crate) fn environment(&self) -> &BTreeMap<String, String> {

@@ -83,12 +83,9 @@ impl State {
                 Task::owing(&mut cx, offer, owed, (roots, directory))
             }
             Recovered::Ended { report: None, acked, have, usage, .. } => {
-                // Its id may be claimed again already, so this is no task any more, only messages.
+                // Its id may be claimed again already, so this is no task any more, only messages and usage.
                 cx.fact(told(&offer, None));
-                if usage {
-                    cx.fact(Fact::UsageLost { claim });
-                }
-                if acked < have {
+                if acked < have || usage {
                     let entry = Entry {
                         claim,
                         task: id,
@@ -96,7 +93,8 @@ impl State {
                         report: None,
                         sent: acked,
                         have,
-                        ask: true,
+                        ask: acked < have,
+                        usage,
                         tries: 0,
                         spent: false,
                     };

@@ -232,6 +232,7 @@ impl Machine for Outbox {
             sent: 1,
             have: 1 + choose.below(3) + u32::from(report.is_none()),
             ask: choose.one_in(3),
+            usage: choose.one_in(3),
             tries: 6,
             spent: false,
         };

@@ -76,6 +76,8 @@ pub(super) struct Life {
     pub(super) pin: Stage,
     pub(super) usage: Stage,
     pub(super) usage_due: bool,
+    /// Nothing waits for it any more.
+    pub(super) usage_late: bool,
     pub(super) settling: Option<Instant>,
     pub(super) unwind: Stage,
     pub(super) seal: Stage,
@@ -153,6 +155,7 @@ impl Life {
             pin: Stage::Not,
             usage: Stage::Not,
             usage_due: false,
+            usage_late: false,
             settling: None,
             unwind: Stage::Not,
             seal: Stage::Not,

@@ -161,7 +161,7 @@ impl TaskBook {
             Recovered::Launched { acked, .. } => (life.sent, life.have) = (acked, acked),
             Recovered::Ended { report, acked, have, usage, .. } => {
                 (life.sent, life.have) = (acked, have.max(acked));
-                life.usage_due = usage && report.is_some();
+                (life.usage_due, life.usage_late) = (usage, usage && report.is_none());
                 life.released = report.is_none();
             }
         }

@@ -61,7 +61,7 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     found.require(life.is_drained() || waited, "INV-99", || {
         format!("claim {claim} is reported with messages {}..{} to send", life.sent, life.have)
     });
-    found.require(!life.usage_due || life.usage == Stage::Done, "INV-98", || {
+    found.require(!life.usage_due || life.usage == Stage::Done || life.usage_late, "INV-98", || {
         format!("claim {claim} is reported before its usage")
     });
     found.require(!life.lost, "LOST", || {

@@ -291,6 +291,11 @@ impl TaskBook {
                     life.ended |= *why != EndReason::Stop;
                 }
             }
+            Fact::UsageLate { claim } => {
+                if let Some(life) = self.lives.get_mut(claim) {
+                    life.usage_late = true;
+                }
+            }
             Fact::UsageLost { claim } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     life.usage = Stage::Done;
@@ -352,6 +357,9 @@ impl TaskBook {
         found.require(told, "I8", || format!("claim {} is forgotten, and its end is not told", claim.0));
         found.require(life.sent >= life.have || life.is_gone(), "INV-99", || {
             format!("claim {} is forgotten, and messages {}..{} are left", claim.0, life.sent, life.have)
+        });
+        found.require(!life.usage_due || life.usage == Stage::Done || life.is_silent(), "INV-98", || {
+            format!("claim {} is forgotten, and its usage is not reported", claim.0)
         });
         life.forgotten = true;
     }

@@ -141,6 +141,7 @@ fn fact(fact: &Fact) -> String {
         Fact::ReportLate { claim } => format!("is late {}", claim.0),
         Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
         Fact::MessagesRefused { claim, upto, .. } => format!("is refused messages {} ..{upto}", claim.0),
+        Fact::UsageLate { claim } => format!("is usage late {}", claim.0),
         Fact::UsageLost { claim } => format!("is usage lost {}", claim.0),
         Fact::Released { claim, .. } => format!("is released {}", claim.0),
         Fact::Unauthorized => "is unauthorized".into(),

@@ -176,7 +176,8 @@ impl Task {
     fn keep_ended(&self, cx: &mut Cx<'_>, report: Option<ReportKind>) {
         let (_, have, _) = self.messages.rest();
         let path = self.directory.as_ref().filter(|_| self.touched).map(|lock| lock.path.clone());
-        let entry = Keep::Ended { report, have, usage: !self.usage.is_settled(), ran: self.ran, path };
+        let usage = !self.usage.is_settled() || self.usage.is_late();
+        let entry = Keep::Ended { report, have, usage, ran: self.ran, path };
         cx.emit(Effect::Keep { claim: self.claim, entry });
     }
 
@@ -521,7 +522,8 @@ impl Task {
             cx.disarm(&timer);
         }
         let (sent, have, ask) = self.messages.rest();
-        let owes = self.late_report.is_some() || sent < have;
+        let usage = self.usage.is_late();
+        let owes = self.late_report.is_some() || sent < have || usage;
         let late = owes.then(|| Entry {
             claim,
             task: self.id.clone(),
@@ -530,6 +532,7 @@ impl Task {
             sent,
             have,
             ask,
+            usage,
             tries: self.late_report.map_or(0, |(_, tries)| tries),
             spent: false,
         });

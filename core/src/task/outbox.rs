@@ -11,7 +11,7 @@ use crate::op::{ApiOp, TaskOp};
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
 
-/// Tries of the pin and of the usage before they are let go.
+/// Tries before nothing waits for the pin or the usage any more: the pin is let go, the usage is sent late.
 const SIDE_TRIES: u32 = 4;
 
 /// Messages: which exist, and which the server has.
@@ -200,6 +200,8 @@ pub(crate) enum Side {
     InFlight { op: OpId, tries: u32, failures: Failures },
     /// It was taken, or let go.
     Done,
+    /// It is to be sent from the late outbox.
+    Late,
 }
 
 /// Which of them.
@@ -261,6 +263,10 @@ impl Side {
                 cx.arm(kind.timer(claim), wait);
                 *self = Self::Ready { tries: *tries, failures: std::mem::take(failures) };
             }
+            Err(error) if error.is_passing() && kind == SideKind::Usage => {
+                cx.fact(Fact::UsageLate { claim });
+                *self = Self::Late;
+            }
             Err(_) => {
                 if kind == SideKind::Usage {
                     cx.fact(Fact::UsageLost { claim });
@@ -271,8 +277,13 @@ impl Side {
         }
     }
 
-    /// Whether nothing is left to send.
+    /// Whether nothing waits for it any more.
     pub(crate) const fn is_settled(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Done)
+        matches!(self, Self::Nothing | Self::Done | Self::Late)
+    }
+
+    /// Whether it is still to be sent, with nothing waiting for it.
+    pub(crate) const fn is_late(&self) -> bool {
+        matches!(self, Self::Late)
     }
 }

@@ -200,6 +200,7 @@ fn facts() -> Vec<Fact> {
         Fact::ReportLate { claim: CLAIM },
         Fact::ReportRefused { claim: CLAIM, status: 422 },
         Fact::MessagesRefused { claim: CLAIM, upto: 1, status: 413 },
+        Fact::UsageLate { claim: CLAIM },
         Fact::UsageLost { claim: CLAIM },
         Fact::Released { claim: CLAIM, slot: None },
         Fact::Released { claim: CLAIM, slot: Some(SlotIndex(1)) },
@@ -358,10 +359,11 @@ fn the_samples_have_every_variant() {
         use Fact::{
             Admitted, Collected, Duplicate, Ending, HandedBack, HeldOff, MessagesRefused, Parked,
             PerRuntimeClaims, Phase, Ready, Recovered, Released, ReportLate, ReportRefused, Reported,
-            RuntimeGone, Stopping, Stray, Unauthorized, Uncollected, Unparked, Unusable, UsageLost,
+            RuntimeGone, Stopping, Stray, Unauthorized, Uncollected, Unparked, Unusable, UsageLate,
+            UsageLost,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
-            Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLost { .. }, Released { .. },
+            Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },
             Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
             Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. },
             Uncollected { .. })

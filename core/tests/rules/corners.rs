@@ -27,6 +27,7 @@ const CORNERS: &[&str] = &[
     "cancel-ack",
     "is late",
     "is refused",
+    "is usage late",
     "is usage lost",
     "is ending server",
     "is ending stop",

@@ -163,6 +163,61 @@ fn an_outcome_is_kept_in_the_step_that_takes_it_and_reported_after_a_kill() {
     ends_with(&mut d, "complete 1", 1);
 }
 
+/// Usage that the server did not take in all the tries that the report waits for.
+fn owing_usage() -> Rig {
+    let mut d = serving();
+    d.running(&offer(1, "t-1", "r-1"));
+    let outcome = RunOutcome { end: RunEnd::Completed, have: 0, usage: true, resume_rejected: false };
+    d.run("run 1", RunEvent::Ended { outcome });
+    d.ok("unwind 1");
+    d.status("status 1", TaskStatus::Running);
+    for _ in 0..4 {
+        d.assert_not("complete 1");
+        d.err("usage 1", ApiError::Server { status: 503 });
+        d.live(secs(30));
+    }
+    d.assert_saw("is usage late 1");
+    d
+}
+
+#[test]
+fn inv_98_usage_that_is_not_taken_holds_up_neither_report_nor_slot_and_is_sent_until_it_is_taken() {
+    let mut d = owing_usage();
+    d.ok("complete 1");
+    d.ok("seal 1 record");
+    d.assert_saw("is released 1");
+    d.assert_not("forget 1");
+    for _ in 0..3 {
+        d.live(secs(600));
+        d.err("usage 1", ApiError::Unknown);
+    }
+    d.live(secs(600));
+    d.ok("usage 1");
+    d.assert_saw("forget 1");
+    d.assert_not("is usage lost 1");
+}
+
+#[test]
+fn usage_outlives_the_process_also_when_its_report_was_taken() {
+    let mut d = owing_usage();
+    d.ok("complete 1");
+    d.crash();
+    d.live(secs(600));
+    d.ok("usage 1");
+    d.assert_saw("forget 1");
+    d.assert_not("complete 1");
+}
+
+#[test]
+fn usage_that_is_refused_is_let_go_with_a_word() {
+    let mut d = owing_usage();
+    d.ok("complete 1");
+    d.ok("seal 1 record");
+    d.live(secs(600));
+    d.err("usage 1", BAD_REQUEST);
+    d.assert_order(&["is usage lost 1", "forget 1"]);
+}
+
 #[test]
 fn a_report_whose_answer_was_lost_with_the_process_is_sent_again() {
     let mut d = serving();

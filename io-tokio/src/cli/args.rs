@@ -302,7 +302,8 @@ struct Start {
     /// Space that must be free for a task to be prepared, such as 256MiB; 0 is no limit
     #[arg(long, value_name = "SIZE")]
     min_free_space: Option<String>,
-    /// What SIGTERM does: stop (drain and detach are not there yet)
+    /// What SIGTERM does: stop ends the runs and reports them as to be tried again, drain claims nothing more and waits for as long
+    /// as they take, detach leaves them to the next daemon. A second signal leaves a second for what is left. Default: stop
     #[arg(long, value_name = "ACTION")]
     on_sigterm: Option<String>,
     /// Record the whole run as a trace

@@ -17,6 +17,7 @@ pub mod server_url;
 mod settings;
 pub mod shell_words;
 pub mod size;
+pub mod token_file;
 
 pub use agents::{AgentSettings, CodexFeatures, OpenclawSettings};
 pub use duration::GoDuration;
@@ -28,3 +29,4 @@ pub use gc::GcSettings;
 pub use modes::{ClaimMode, OnSigterm};
 pub use profile::{DEFAULT_HEALTH_PORT, NAMED_HEALTH_PORTS, Profile, StateDirs};
 pub use settings::{LogRotation, Settings, UpdateSettings, Watchdogs};
+pub use token_file::TokenFile;

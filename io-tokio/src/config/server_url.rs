@@ -33,9 +33,35 @@ pub fn host(base: &str) -> Option<String> {
     Url::parse(base).ok()?.host_str().map(str::to_ascii_lowercase)
 }
 
+/// One text for all spellings of a normalised address that lead to the same server: in lower case, without the dot that may end a host name,
+/// and one name for this machine. It is compared, never called.
+pub fn place(base: &str) -> String {
+    let Ok(mut url) = Url::parse(base) else { return base.to_owned() };
+    let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host);
+    let host = if matches!(host, "127.0.0.1" | "[::1]") { "localhost" } else { host };
+    // A host that the parser has taken already is taken again.
+    let _ = url.set_host(Some(host));
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spellings_of_one_server_have_one_place() {
+        for (base, want) in [
+            ("http://h", "http://h"),
+            ("http://H.:80/", "http://h"),
+            ("http://127.0.0.1:8080", "http://localhost:8080"),
+            ("http://[::1]:8080", "http://localhost:8080"),
+            ("http://127.0.0.2:8080", "http://127.0.0.2:8080"),
+            ("https://h/Base", "https://h/Base"),
+        ] {
+            assert_eq!(place(base), want, "{base}");
+        }
+    }
 
     #[test]
     fn cli_23_addresses_are_normalised() {

@@ -10,6 +10,7 @@ use super::layers::{Layers, Places, Zero};
 use super::modes::{ClaimMode, OnSigterm};
 use super::profile::{Profile, StateDirs};
 use super::server_url::{self, DEFAULT_SERVER_URL};
+use super::token_file::TokenFile;
 use crate::log::{LogFormat, LogLevel};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -83,6 +84,8 @@ pub struct Settings {
     pub server_url: String,
     /// The daemon's credential; empty if nobody has logged in.
     pub token: Secret,
+    /// The file that the token is from, where another one may be written; `None` if it is from nowhere else.
+    pub token_file: Option<TokenFile>,
     /// The daemon id given by flag or environment, in place of the one in the state directory.
     pub daemon_id: Option<String>,
     /// The label of this machine; `None` takes the host name.
@@ -152,8 +155,10 @@ impl Settings {
         let profile = Profile::new(&flags.profile)?;
         let dirs = StateDirs::find(env, &profile)?;
         let mut warnings = Vec::new();
-        let file = ConfigFile::load(&dirs.profile.join("config.json"), &mut warnings)?;
-        Self::assemble(flags, env, &file, cwd, profile, dirs, warnings)
+        let path = dirs.profile.join("config.json");
+        let file = ConfigFile::load(&path, &mut warnings)?;
+        let settings = Self::assemble(flags, env, &file, cwd, profile, dirs, warnings)?;
+        Ok(Self { token_file: Some(TokenFile::new(&path, &file)), ..settings })
     }
 
     fn assemble(
@@ -206,9 +211,11 @@ impl Settings {
         let claim_mode = at(flag("--claim-mode", flags.claim_mode.as_ref()), "", "claim_mode");
         let budget = at(flag("--disk-budget", flags.disk_budget.as_ref()), "", "disk_budget");
         let free = at(flag("--min-free-space", flags.min_free_space.as_ref()), "", "min_free_space");
-        let sigterm = at(flag("--on-sigterm", flags.on_sigterm.as_ref()), "", "on_sigterm");
+        let sigterm =
+            at(flag("--on-sigterm", flags.on_sigterm.as_ref()), "LONGSHORE_ON_SIGTERM", "on_sigterm");
         Ok(Self {
             token: file.token()?,
+            token_file: None,
             daemon_id: l.text("daemon_id", daemon_id)?.map(|s| s.text),
             device_name: l.text("device_name", device)?.map(|s| s.text),
             launched_by: env.raw("MULTICA_LAUNCHED_BY").unwrap_or_default().to_string_lossy().into_owned(),

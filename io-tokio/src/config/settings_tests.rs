@@ -311,6 +311,10 @@ fn our_own_keys_are_read_from_file_and_flags() {
     });
     assert_eq!(flagged.good().claim_mode, ClaimMode::PerRuntime);
     assert_eq!((flagged.good().disk_budget, flagged.good().on_sigterm), (Some(2 << 20), OnSigterm::Detach));
+    let named = case(&[("LONGSHORE_ON_SIGTERM", "stop")], json).good();
+    assert_eq!(named.on_sigterm, OnSigterm::Stop, "the environment beats the file");
+    let wrong = case(&[("LONGSHORE_ON_SIGTERM", "wait")], json).error();
+    assert!(wrong.contains("LONGSHORE_ON_SIGTERM") && wrong.contains("stop, drain or detach"), "{wrong}");
     let wrong = case(&[], "{}").with(|f| f.claim_mode = Some("both".into())).error();
     assert!(wrong.contains("--claim-mode") && wrong.contains("auto, per-runtime or batch"), "{wrong}");
     let size = case(&[], r#"{"disk_budget":"1G"}"#).error();

@@ -14,12 +14,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout_at};
 
 /// What is kept of standard output; the rest is read and thrown away.
-pub(super) const MAX_OUTPUT: usize = 64 * 1024;
+pub(crate) const MAX_OUTPUT: usize = 64 * 1024;
 /// Once the program has ended, its output may come this much later, through processes that it left behind.
 const PIPE_GRACE: Duration = Duration::from_secs(2);
 
 /// One program to run.
-pub(super) struct Probe<'a> {
+pub(crate) struct Probe<'a> {
     pub program: &'a Path,
     pub args: &'a [&'a OsStr],
     pub env: &'a Env,
@@ -32,7 +32,7 @@ pub(super) struct Probe<'a> {
 
 /// Why nothing was captured.
 #[derive(Debug, Error)]
-pub(super) enum CaptureError {
+pub(crate) enum CaptureError {
     #[error("it could not be started: {0}")]
     Start(io::Error),
     #[error("it did not end within {0:?} and was killed")]
@@ -46,7 +46,7 @@ pub(super) enum CaptureError {
 impl Probe<'_> {
     /// Standard output, invalid UTF-8 replaced. Standard input is empty and standard error is thrown away.
     /// When this future is done or dropped, the program and its group are gone.
-    pub(super) async fn run(&self) -> Result<String, CaptureError> {
+    pub(crate) async fn run(&self) -> Result<String, CaptureError> {
         let mut command = Command::new(self.program);
         command.args(self.args).env_clear().envs(self.env.iter()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,6 +1,6 @@
 //! Finding the agent CLIs of this machine: where they are, which version they are, and why one cannot be used.
 
-mod capture;
+pub(crate) mod capture;
 mod login_shell;
 mod lookup;
 mod not_executable;

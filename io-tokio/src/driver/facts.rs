@@ -72,15 +72,20 @@ pub(super) fn log(book: &Book, fact: &Fact) {
                 "the server refuses messages of the task; they are skipped"
             );
         }
+        Fact::UsageLate { claim } => {
+            tracing::warn!(
+                task = task(claim),
+                "the server does not take the task's token counts; they are tried on and on in the background"
+            );
+        }
         Fact::UsageLost { claim } => {
-            tracing::error!(task = task(claim), "the task's token counts could not be reported");
+            tracing::error!(task = task(claim), "the server refuses the task's token counts; they are lost");
         }
         Fact::Released { claim, slot } => {
             tracing::debug!(task = task(claim), slot = slot.map(|slot| slot.0), "task is over");
         }
-        Fact::Unauthorized => tracing::error!(
-            "the server refuses this daemon's credential; log in again with `multica login`, then restart the daemon"
-        ),
+        // The HTTP client says what to do about it, and not each time.
+        Fact::Unauthorized => tracing::debug!("a request was refused because of the credential"),
         Fact::RuntimeGone { runtime } => {
             tracing::warn!(%runtime, "the server has deleted the runtime; its workspace is registered again");
         }

@@ -56,6 +56,7 @@ async fn live(
     close: CancellationToken,
 ) {
     let tell = async |ws: WsEvent| host.tell(Event::Ws { conn, ws }).await;
+    let mut token = host.client.credential().replaced();
     let limit = crate::http::Limit::from(HANDSHAKE).or_when(close.clone());
     let mut link = match ws::connect(&host.client, &runtimes, limit).await {
         Ok(link) => link,
@@ -83,6 +84,15 @@ async fn live(
                 link.close().await;
                 line.detach();
                 host.drop_line(conn);
+                return;
+            }
+            // The server knows the connection by the token that it was dialled with.
+            () = token.next() => {
+                tracing::debug!("the control connection is dialled again with the new token");
+                link.close().await;
+                line.detach();
+                host.drop_line(conn);
+                tell(WsEvent::Down).await;
                 return;
             }
             Some(runtime) = beats.recv() => {

@@ -7,6 +7,7 @@ use crate::prepare::reuse::Reuse;
 use crate::prepare::seal::{self, Theirs};
 use crate::prepare::{Claim, PrepareError};
 use crate::tempdir::TempDir;
+use futures_util::future::join_all;
 use longshore_core::event::Recovered;
 use longshore_core::ledger::Record;
 use std::collections::BTreeSet;
@@ -25,16 +26,25 @@ pub async fn recover(host: &Arc<Host>, found: Found) -> BTreeSet<PathBuf> {
             "the record of a task cannot be used and was set aside: {reason}; the server gives the task out again"
         );
     }
+    // Live runs first: where an earlier claim of the same directory is still to be reported, the directory is theirs.
+    let is_live = |set: &Set| matches!(set.kept.record.was, Recovered::Launched { .. });
+    let (live, over): (Vec<_>, Vec<_>) = found.claims.into_iter().partition(is_live);
     let mut kept = BTreeSet::new();
-    for set in found.claims {
-        let record = as_far_as_written(&set);
-        let place = set.kept.place.clone();
-        let entry = host.book.take_over(set);
-        kept.extend(super::run::dirs(host, &entry));
-        let record = take_in_hand(host, &entry, record, place).await;
-        host.tell(record.recover()).await;
+    for sets in [live, over] {
+        // All at once: a disk that hangs under one of them is no reason to keep the others waiting.
+        for (dirs, record) in join_all(sets.into_iter().map(|set| one(host, set))).await {
+            kept.extend(dirs);
+            host.tell(record.recover()).await;
+        }
     }
     kept
+}
+
+async fn one(host: &Arc<Host>, set: Set) -> ([PathBuf; 2], Record) {
+    let record = as_far_as_written(&set);
+    let place = set.kept.place.clone();
+    let entry = host.book.take_over(set);
+    (super::run::dirs(host, &entry), take_in_hand(host, &entry, record, place).await)
 }
 
 /// What the core counts on: no more messages than are there.

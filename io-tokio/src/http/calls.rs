@@ -85,9 +85,9 @@ async fn a_path_in_the_server_url_is_a_prefix() {
 async fn bug_27_a_new_token_is_used_from_the_next_call_on() {
     let (server, mut seen) = watched(reply(200, "", r#"{"status":"running"}"#)).await;
     let client = server.client();
-    client.set_token(&Secret::new("mul_new")).expect("a token");
-    assert!(client.set_token(&Secret::new("bad\ntoken")).is_err());
-    assert!(client.set_token(&Secret::new("")).is_err());
+    client.credential().replace(&Secret::new("mul_new")).expect("a token");
+    assert!(client.credential().replace(&Secret::new("bad\ntoken")).is_err());
+    assert!(client.credential().replace(&Secret::new("")).is_err());
     client.call(start(), LONG).await.expect("a reply");
     assert_eq!(seen.recv().await.expect("a request").header("authorization"), Some("Bearer mul_new"));
 }

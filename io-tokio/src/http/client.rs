@@ -2,6 +2,7 @@
 
 use super::base_url::{BaseUrl, BaseUrlError};
 use super::body::{Handover, TrackedBody};
+use super::credential::Credential;
 use super::error::CallError;
 use super::limit::Limit;
 use super::read::{self, MAX_REPLY, ReadError};
@@ -55,14 +56,9 @@ pub enum ClientError {
 pub struct Client {
     base: BaseUrl,
     headers: HeaderMap,
-    now: RwLock<Now>,
-}
-
-/// What can change while calls are running.
-#[derive(Clone)]
-struct Now {
-    http: reqwest::Client,
-    bearer: HeaderValue,
+    credential: Credential,
+    /// It can change while calls are running.
+    http: RwLock<reqwest::Client>,
 }
 
 impl fmt::Debug for Client {
@@ -85,8 +81,8 @@ impl Client {
             let value = HeaderValue::from_str(value).map_err(|_| ClientError::Header(name))?;
             headers.insert(HeaderName::from_static(name), value);
         }
-        let now = Now { http: build(&base)?, bearer: bearer(&config.token)? };
-        Ok(Self { base, headers, now: RwLock::new(now) })
+        let http = RwLock::new(build(&base)?);
+        Ok(Self { base, headers, credential: Credential::new(&config.token)?, http })
     }
 
     /// Where the server is.
@@ -94,14 +90,9 @@ impl Client {
         &self.base
     }
 
-    /// Uses another token from the next call on.
-    ///
-    /// # Errors
-    /// If it is empty or cannot be sent; the old one stays.
-    pub fn set_token(&self, token: &Secret) -> Result<(), ClientError> {
-        let bearer = bearer(token)?;
-        self.now.write().unwrap_or_else(PoisonError::into_inner).bearer = bearer;
-        Ok(())
+    /// The token in use.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     /// Forgets all connections that are not in use, and reads certificates and proxy settings anew. Calls that are
@@ -111,7 +102,7 @@ impl Client {
     /// If HTTP cannot be set up any more; the old connections stay.
     pub fn drop_idle(&self) -> Result<(), ClientError> {
         let http = build(&self.base)?;
-        self.now.write().unwrap_or_else(PoisonError::into_inner).http = http;
+        *self.http.write().unwrap_or_else(PoisonError::into_inner) = http;
         Ok(())
     }
 
@@ -121,6 +112,7 @@ impl Client {
     /// See [`CallError`]. A request that was not sent when the limit is reached never will be.
     pub async fn call(&self, request: Request, limit: impl Into<Limit>) -> Result<Reply, CallError> {
         let limit = limit.into();
+        let token = self.credential.number();
         let mut builder = self.builder(request.method, &request.path);
         let conditional = request.etag.is_some();
         if let Some(etag) = request.etag {
@@ -138,6 +130,7 @@ impl Client {
         let mut response = send(builder, handover, expired.as_mut()).await?;
 
         let status = response.status().as_u16();
+        self.credential.answered(token, status);
         if !(response.status().is_success() || conditional && status == 304) {
             return Err(refusal(&mut response, expired).await);
         }
@@ -160,15 +153,14 @@ impl Client {
 
     /// A request with the headers that all requests have.
     pub(crate) fn builder(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        let now = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let http = self.http.read().unwrap_or_else(PoisonError::into_inner).clone();
         let method = match method {
             Method::Get => reqwest::Method::GET,
             Method::Post => reqwest::Method::POST,
         };
-        now.http
-            .request(method, format!("{}{path}", self.base.as_str()))
+        http.request(method, format!("{}{path}", self.base.as_str()))
             .headers(self.headers.clone())
-            .header(AUTHORIZATION, now.bearer)
+            .header(AUTHORIZATION, self.credential.header())
     }
 }
 
@@ -218,16 +210,6 @@ fn causes(error: &reqwest::Error) -> String {
         next = cause.source();
     }
     if text.is_empty() { "the request failed".to_owned() } else { text }
-}
-
-fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
-    const WHAT: ClientError = ClientError::Header("token");
-    if token.is_empty() || !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(WHAT);
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| WHAT)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 fn build(base: &BaseUrl) -> Result<reqwest::Client, ClientError> {

@@ -41,8 +41,9 @@ pub enum Workspaces {
 type Result<T> = std::result::Result<T, CallError>;
 
 impl Client {
-    /// Extends the daemon's own token.
+    /// Extends the daemon's own token: the one that is in its file by now, if it is from one.
     pub async fn renew_token(&self, limit: impl Into<Limit>) -> Result<Renewal> {
+        self.credential().look_before_renewal().await;
         self.post(routes::RENEW, &[], None::<&()>, limit, |text| json::decode(text, "an object")).await
     }
 

@@ -7,6 +7,7 @@
 mod base_url;
 mod body;
 mod client;
+mod credential;
 pub mod endpoints;
 mod error;
 mod limit;
@@ -24,6 +25,7 @@ pub(crate) mod test_server;
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use client::{Client, ClientConfig, ClientError};
 pub(crate) use client::{refusal, send};
+pub use credential::{Credential, Replaced};
 pub use error::{CallError, RejectKind, Rejection};
 pub use limit::Limit;
 pub use read::{MAX_ERROR_BODY, MAX_REPLY};

@@ -96,6 +96,7 @@ impl Embedded {
         let server = Server::start(Config { workspaces, ..Config::default() }).await?;
         settings.server_url = server.url();
         settings.token = server.token().clone();
+        settings.token_file = None;
         // Any free port, so that several can run at the same time.
         settings.health_port = 0;
         settings.poll_interval = POLL;

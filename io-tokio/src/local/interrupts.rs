@@ -4,6 +4,17 @@ use crate::ignored::is_ignored;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// Ctrl-C: SIGINT.
+    CtrlC,
+    /// A polite kill, as from a service manager: SIGTERM.
+    Terminate,
+    /// A terminal that was closed: SIGHUP.
+    HangUp,
+}
+
 /// Ctrl-C, a polite kill, and a terminal that was closed. While it lives none of them ends the process by itself.
 pub(crate) struct Interrupts {
     /// Not for a program that a script started in the background.
@@ -23,12 +34,17 @@ impl Interrupts {
         })
     }
 
-    /// The next one.
+    /// Waits for the next one.
     pub(crate) async fn next(&mut self) {
+        self.which().await;
+    }
+
+    /// The next one.
+    pub(crate) async fn which(&mut self) -> Interrupt {
         tokio::select! {
-            () = received(&mut self.int) => {}
-            _ = self.term.recv() => {}
-            () = received(&mut self.hup) => {}
+            () = received(&mut self.int) => Interrupt::CtrlC,
+            _ = self.term.recv() => Interrupt::Terminate,
+            () = received(&mut self.hup) => Interrupt::HangUp,
         }
     }
 }

@@ -152,7 +152,7 @@ pub(super) async fn authorised(State(shared): State<Arc<Shared>>, request: Reque
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let refused = match given.and_then(|value| value.strip_prefix("Bearer ")) {
         None => "missing authorization header",
-        Some(token) if token != shared.token.expose() => "invalid token",
+        Some(token) if token != shared.lock().accepted.expose() => "invalid token",
         Some(_) => return next.run(request).await,
     };
     let refused = Refused::new(401, refused);

@@ -141,7 +141,12 @@ impl Server {
         self.addr
     }
 
-    /// The token that daemons must show.
+    /// Accepts this token from now on, and no other. What a control channel was opened with stays good for as long as it is open.
+    pub fn replace_token(&self, token: Secret) {
+        self.shared.act(|inner, _| inner.accepted = token);
+    }
+
+    /// The token that daemons must show, as it was at the start.
     pub fn token(&self) -> &Secret {
         &self.shared.token
     }

@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) log: Log,
     pub(super) links: Links,
     pub(super) switches: Switches,
+    /// The token that is accepted at present.
+    pub(super) accepted: Secret,
     contents: BTreeMap<Payload, Arc<Content>>,
     next_payload: u64,
     faults: Vec<Fault>,
@@ -57,6 +59,7 @@ impl Shared {
             log,
             links: Links::default(),
             switches,
+            accepted: token.clone(),
             contents: BTreeMap::new(),
             next_payload: 0,
             faults: Vec::new(),

@@ -32,6 +32,7 @@ pub async fn connect(
         return Err(CallError::NotSent { why });
     }
     let key = generate_key();
+    let token = client.credential().number();
     let request = client
         .builder(Method::Get, &target)
         .header(CONNECTION, "Upgrade")
@@ -43,6 +44,7 @@ pub async fn connect(
     tokio::pin!(expired);
     let mut response = http::send(request, None, expired.as_mut()).await?;
     let status = response.status();
+    client.credential().answered(token, status.as_u16());
     if status.is_success() {
         return Err(CallError::Undecodable { status: status.as_u16(), why: NO_WEBSOCKET.to_owned() });
     }

@@ -68,7 +68,8 @@ async fn agents_of_a_daemon_that_lives_are_not_touched_by_another_one_of_its_pro
     let home = Home::new(executable(), &plane);
     let (daemon, _task) = at_work(&plane, &home).await;
     let port = ReservedPort::new();
-    let home = home.env("MULTICA_DAEMON_HEALTH_PORT", port.port().to_string());
+    // With an id of its own, as otherwise it would not start.
+    let home = home.env("MULTICA_DAEMON_HEALTH_PORT", port.port().to_string()).flag("--daemon-id=another");
     let second = home.start();
     registered_again(&plane).await;
     assert!(!second.log().contains(ENDED), "{}", second.log());

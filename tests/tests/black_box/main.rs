@@ -6,11 +6,14 @@
 
 mod bed;
 mod cancel;
+mod credential;
 mod directories;
 mod endings;
 mod hostile;
 mod leftovers;
+mod on_sigterm;
 mod over;
+mod owner;
 mod reports;
 mod runs;
 mod secrets;

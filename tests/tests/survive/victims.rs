@@ -40,7 +40,7 @@ impl Victim {
     /// What a report about it has to name.
     const fn true_reason(self) -> &'static str {
         match self {
-            Self::Supervisor | Self::SupervisorAndDaemon => "the process that watches over it",
+            Self::Supervisor | Self::SupervisorAndDaemon => "the process that kept it",
             Self::Agent | Self::AgentAndDaemon => "killed",
         }
     }

@@ -123,7 +123,7 @@ fn without_result(run: &Run, wrote_nothing: bool, exit: Exit, ended_by: EndedBy)
             return Failure::of(Status::Failed, error, FailReason::RuntimeOffline);
         }
         EndedBy::Lost => {
-            let error = format!("{LABEL} and the process that watches over it are gone, and left no result");
+            let error = format!("{LABEL} is gone, with the process that kept it, and left no result");
             return Failure::of(Status::Failed, error, FailReason::RuntimeRecovery);
         }
         EndedBy::Itself | EndedBy::AfterResult | EndedBy::Cancel => {}

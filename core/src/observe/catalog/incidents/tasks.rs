@@ -140,7 +140,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
             By("INV-102"),
             Test(
                 "tests/tests/black_box/leftovers.rs",
-                "agents_of_a_daemon_that_was_killed_are_ended_by_the_next_one",
+                "w_1_a_run_goes_on_without_its_daemon_and_is_followed_by_the_next_one",
             ),
             By("NOTHING-LOST"),
             By("ORPHANS"),
