@@ -1,5 +1,5 @@
 //! Sweeps the simulator and measures it:
-//! `cargo run --release -p longshore-core --features sim --example simulate -- SEEDS [FROM] [norules] [log] [small]`.
+//! `cargo run --release -p longshore-core --features sim --example simulate -- SEEDS [FROM] [steps=N] [norules] [log] [small]`.
 //!
 //! `log` tells what the world of a failing seed did, `small` makes each first failure of a rule small and tells its trace.
 #![expect(
@@ -41,12 +41,14 @@ fn main() {
     let (seeds, from) = (number(0, 100), number(1, 0));
     let has = |word: &str| args.iter().any(|arg| arg == word);
     let (rules, record, small) = (!has("norules"), has("log"), has("small"));
+    let steps_each = args.iter().find_map(|arg| arg.strip_prefix("steps=")?.parse().ok());
     std::panic::set_hook(Box::new(|_| ()));
     let (mut steps, mut lives, mut elapsed, mut marks) = (0, 0, Duration::ZERO, Marks::default());
     let mut failures: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let begun = Instant::now();
     for seed in from..from + seeds {
         let cfg = SimConfig { rules, record, ..SimConfig::swarm(seed) };
+        let cfg = SimConfig { steps: steps_each.unwrap_or(cfg.steps), ..cfg };
         #[cfg(feature = "canary")]
         let cfg = SimConfig { canary: canary(&args), ..cfg };
         let outcome = run(&cfg);

@@ -29,6 +29,11 @@ impl Failures {
         self.0 > 0
     }
 
+    /// Whether the wait for the next try is longer than the first one.
+    pub(crate) const fn is_grown(&self) -> bool {
+        self.0 > 1
+    }
+
     /// Counts one more failure and says how long to wait before the next try.
     pub(crate) fn next_wait(&mut self, shape: Backoff, rng: &mut Rng) -> Duration {
         let doubled = shape.base.saturating_mul(1_u32.checked_shl(self.0.min(31)).unwrap_or(u32::MAX));

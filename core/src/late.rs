@@ -112,10 +112,11 @@ impl Late {
         self.op.is_none() && self.queue.front().is_none_or(|entry| entry.spent)
     }
 
-    /// The server answers again: no need to wait out a backoff, if it could not be reached. If it could, and would not take
-    /// the report, heartbeats that it takes are no reason to hurry.
+    /// The server answers again: no need to wait out a backoff that has grown, if it could not be reached. If it could, and would not take
+    /// the report, other things that it takes are no reason to hurry. The first wait is short, and is waited out: a way on which only the
+    /// reports get lost is not filled with them.
     pub(crate) fn nudge(&mut self, cx: &mut Cx<'_>) {
-        if self.op.is_none() && self.unreachable {
+        if self.op.is_none() && self.unreachable && self.failures.is_grown() {
             self.failures.reset();
             self.send(cx);
         }

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod config;
+pub mod control;
 pub mod demo;
 pub mod discover;
 pub mod driver;

@@ -179,8 +179,8 @@ impl Service {
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
         let events = driver.events();
         let wishes = tokio::spawn(async move {
-            while wishes.recv().await.is_some() {
-                drop(events.send(Event::stop()).await);
+            while let Some(ShutdownRequest { how }) = wishes.recv().await {
+                drop(events.send(Event::Stop { how }).await);
             }
         });
         // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.

@@ -129,7 +129,8 @@ impl Home {
         self.write(config);
     }
 
-    fn write_config(&self) {
+    /// Writes the config file, for a command that is not a start of [`start`](Self::start).
+    pub fn write_config(&self) {
         self.write(self.config.clone());
     }
 

@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 
 mod agents;
+mod commands;
 mod daemon;
 mod driver;
 mod gate;
@@ -16,6 +17,7 @@ mod port;
 mod processes;
 
 pub use agents::{AGENT_WORK, CLAUDE_SESSION_LOST, Invocation};
+pub use commands::{RunningCommand, Said};
 pub use daemon::{DaemonUnderTest, Ended};
 pub use driver::{DriverUnderTest, Finished};
 pub use gate::{Gate, HeldReader};

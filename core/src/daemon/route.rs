@@ -77,6 +77,9 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
+        if r.is_ok() && !matches!(kind, ApiOp::Late) {
+            late.nudge(&mut cx);
+        }
         let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
             !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
         }));
@@ -128,11 +131,8 @@ impl State {
                 }
             }
             ApiOp::Beat(runtime) => {
-                let ok = r.is_ok();
                 if beats.beaten(&mut cx, &runtime, op, r.clone()) {
                     self.gone(&runtime, out);
-                } else if ok {
-                    late.nudge(&mut cx);
                 }
             }
             ApiOp::Claim { hold, pass, scope } => {
@@ -272,10 +272,13 @@ impl State {
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime);
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late);
         if !link.is_current(conn) {
             cx.env.ops.stray();
             return;
+        }
+        if !matches!(event, WsEvent::Down) {
+            late.nudge(&mut cx);
         }
         if let WsEvent::Ack { claims: true, .. } = event
             && link.is_up()

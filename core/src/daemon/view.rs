@@ -97,6 +97,11 @@ impl<'a> View<'a> {
         self.state.shutdown.phase()
     }
 
+    /// Whether the stop waits for runs to end by themselves.
+    pub fn is_draining(self) -> bool {
+        !self.state.shutdown.is_serving() && self.state.shutdown.is_draining()
+    }
+
     /// Whether somebody works in this directory.
     pub fn is_root_active(self, root: &EnvRoot) -> bool {
         self.state.roots.is_active(root)

@@ -13,6 +13,7 @@ mod fleet;
 mod freshness;
 mod gate;
 mod gc;
+mod late;
 mod life;
 mod link;
 mod ops;

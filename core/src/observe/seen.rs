@@ -1,7 +1,7 @@
 //! One step, as the smaller books look at it: what happened that fits, and what is wanted.
 
 use super::ops::{Closed, What};
-use super::{At, Found, boot, deadlines, freshness, link, register, watch};
+use super::{At, Found, boot, deadlines, freshness, late, link, register, watch};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect};
 use crate::event::{Event, WsEvent};
@@ -57,6 +57,7 @@ pub(super) struct Books {
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,
     freshness: freshness::FreshnessBook,
+    late: late::LateBook,
     link: link::LinkBook,
     register: register::RegisterBook,
     watch: watch::WatchBook,
@@ -71,6 +72,7 @@ impl Books {
         self.boot.step(seen, found);
         self.deadlines.step(seen, found);
         self.freshness.step(seen, found);
+        self.late.step(seen, found);
         self.link.step(seen, found);
         self.register.step(seen, found);
         self.watch.step(seen, found);

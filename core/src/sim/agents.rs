@@ -22,6 +22,8 @@ pub(super) struct Agent {
     /// Who follows it, in this life of the daemon.
     pub(super) op: Option<OpId>,
     pub(super) alive: bool,
+    /// There was a process: one that was only written down has none.
+    real: bool,
     /// It was made to end.
     pub(super) killed: bool,
     /// How it ended, once it has.
@@ -42,6 +44,18 @@ pub(super) struct Agent {
     usage: bool,
     /// When the last event of it is told: none overtakes another.
     last: u64,
+}
+
+impl Agent {
+    /// Whether there ever was a process.
+    pub(super) const fn is_real(&self) -> bool {
+        self.real
+    }
+
+    /// Whether it did, or does, what its task is about: one that refuses its session at once is followed by another.
+    pub(super) const fn did_work(&self) -> bool {
+        self.real && !self.rejects
+    }
 }
 
 impl World {
@@ -107,6 +121,7 @@ impl World {
             task,
             op: Some(op),
             alive: true,
+            real: true,
             killed: false,
             outcome: None,
             said: 0,
@@ -130,7 +145,7 @@ impl World {
             // It was written down as launched, and the process ended before it was.
             let nth = self.agents.len();
             let mut agent = self.new_agent(op, key, task, false);
-            agent.alive = false;
+            (agent.alive, agent.real) = (false, false);
             let end = RunEnd::Failed { reason: FailReason::RuntimeRecovery };
             agent.outcome = Some(RunOutcome { end, have: 0, usage: false, resume_rejected: false });
             self.agents.push(agent);

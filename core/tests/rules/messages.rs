@@ -1,7 +1,8 @@
 //! What a run says: its messages, tokens and session.
 
-use super::harness::{Tamper, ended, notice, twice};
+use super::harness::{Tamper, ended, hide, notice, twice};
 use longshore_core::effect::{ApiCall, Effect};
+use longshore_core::event::{ApiReply, Event};
 
 const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-100", |_, _, fx| {
@@ -15,6 +16,11 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-103", |_, _, fx| twice(fx, "run ")),
     ("INV-98", |_, event, _| ended(event, |outcome| outcome.usage = true)),
     ("INV-99", |_, event, _| ended(event, |outcome| outcome.have += 5)),
+    // What follows an answer to a heartbeat is of the late outbox.
+    ("LATE-HURRY", |_, event, fx| {
+        let beaten = matches!(event, Event::Api { r: Ok(ApiReply::Beaten { .. }), .. });
+        beaten && ["complete ", "fail ", "messages ", "known "].into_iter().any(|call| hide(fx, call))
+    }),
     ("MESSAGES-ASK", |_, _, fx| twice(fx, "messages")),
 ];
 

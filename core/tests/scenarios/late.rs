@@ -2,10 +2,12 @@
 
 use crate::rig::{
     BAD_REQUEST, Rig, SERVER_ERROR, TASK_GONE, UNAUTHORIZED, claimed, ended, failed, ms, offer, secs, with,
+    workspaces,
 };
 use longshore_core::config::ClaimMode::Batch;
 use longshore_core::error::ApiError;
-use longshore_core::event::RunEnd;
+use longshore_core::event::{RunEnd, WsEvent};
+use longshore_core::id::RuntimeId;
 use longshore_core::reason::FailReason;
 
 fn reporting() -> Rig {
@@ -68,12 +70,55 @@ fn a_late_report_hurries_only_when_the_server_was_out_of_reach() {
             d.pass(secs(400));
             d.err("complete 1", error);
         }
-        d.ws(longshore_core::event::WsEvent::PendingWork {
-            runtime: longshore_core::id::RuntimeId::new("r-1"),
-        });
+        d.ws(WsEvent::PendingWork { runtime: RuntimeId::new("r-1") });
         d.beats("r-1");
         assert_eq!(d.is_open("complete 1"), hurries);
     }
+}
+
+/// A report that is late, of a server that was out of reach for long.
+fn out_of_reach() -> Rig {
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", ApiError::NotSent);
+    d.ok("seal 1 record");
+    for _ in 0..10 {
+        d.pass(secs(400));
+        d.err("complete 1", ApiError::NotSent);
+    }
+    d.clear();
+    d
+}
+
+/// With the control connection up, heartbeats need no request: for minutes a report waited out its backoff, while tasks were claimed and done. The
+/// server, which had heard nothing, failed the task by itself.
+#[test]
+fn a_late_report_hurries_whatever_the_server_answers() {
+    for (answer, hurries) in [(Ok(workspaces(&["ws-1"])), true), (Err(SERVER_ERROR), false)] {
+        let mut d = out_of_reach();
+        d.api("workspaces", answer);
+        assert_eq!(d.is_open("complete 1"), hurries, "a list is asked for; a failure may be a proxy's");
+    }
+
+    let mut d = out_of_reach();
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: false });
+    assert!(d.is_open("complete 1"), "a heartbeat over the connection is answered");
+    d.ok("complete 1");
+    d.assert_saw("forget 1");
+}
+
+#[test]
+fn a_way_that_loses_only_reports_is_not_filled_with_them() {
+    let mut d = out_of_reach();
+    let mut tries = 0;
+    for _ in 0..600 {
+        d.pass(ms(100));
+        d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: false });
+        if d.is_open("complete 1") {
+            tries += 1;
+            d.err("complete 1", ApiError::NotSent);
+        }
+    }
+    assert!((20..=150).contains(&tries), "{tries} tries in a minute with 600 answers");
 }
 
 #[test]

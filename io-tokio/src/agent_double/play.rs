@@ -166,6 +166,10 @@ impl<W: Write, E: Write> Player<W, E> {
                 }
             }
             Step::Spawn { ms, own_session, pid_file } => spawn_holder(ms, own_session, pid_file.as_deref())?,
+            Step::Shell(text) => {
+                self.out.flush()?;
+                run_shell(&text)?;
+            }
             Step::Result(text) => self.report(&text, false)?,
             Step::Error(text) => self.report(&text, true)?,
             Step::Exit(code) => {
@@ -236,6 +240,14 @@ fn spawn_holder(ms: u64, own_session: bool, pid_file: Option<&str>) -> io::Resul
     }
     let child = command.stdin(std::process::Stdio::null()).spawn()?;
     pid_file.map_or(Ok(()), |path| std::fs::write(path, child.id().to_string()))
+}
+
+fn run_shell(text: &str) -> io::Result<()> {
+    let ended = std::process::Command::new("/bin/sh")
+        .args(["-c", text])
+        .stdin(std::process::Stdio::null())
+        .status()?;
+    if ended.success() { Ok(()) } else { Err(io::Error::other(format!("the shell text ended with {ended}"))) }
 }
 
 fn from_hex(digits: &str) -> io::Result<Vec<u8>> {

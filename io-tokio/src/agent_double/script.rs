@@ -92,6 +92,8 @@ pub enum Step {
         #[serde(default)]
         pid_file: Option<String>,
     },
+    /// Run a shell text, which has the double's standard output, and wait for the shell itself.
+    Shell(String),
     /// Report success with this answer.
     Result(String),
     /// Report failure with this text.

@@ -1,6 +1,7 @@
 //! The grammar of the command line.
 
 use crate::config::Flags;
+use crate::config::duration::{self, Days};
 use crate::simulate::Simulate;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -8,12 +9,21 @@ use longshore_core::sim::Fault;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `daemon start`
     DaemonStart(Box<DaemonStart>),
+    /// `daemon stop`
+    DaemonStop(DaemonStop),
+    /// `daemon restart`
+    DaemonRestart(Box<DaemonStart>),
+    /// `daemon status`
+    DaemonStatus(DaemonStatus),
+    /// `daemon logs`
+    DaemonLogs(DaemonLogs),
     /// `demo`
     Demo(Demo),
     /// `local`
@@ -33,8 +43,89 @@ pub struct DaemonStart {
     pub flags: Flags,
     /// Whether to stay in the foreground.
     pub foreground: bool,
+    /// Whether this is the process that a start in the background has made.
+    pub detached: bool,
+    /// Where the log goes; without a word to standard error, or to the file where the daemon is in the background.
+    pub log_target: Option<LogTarget>,
     /// Where the whole run is recorded as a trace, if anywhere.
     pub record: Option<PathBuf>,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// Where the log goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogTarget {
+    /// Standard error.
+    Stderr,
+    /// `daemon.log` in the profile's directory.
+    File,
+    /// Both of them.
+    Both,
+}
+
+impl LogTarget {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stderr => "stderr",
+            Self::File => "file",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// Which daemon is meant: that of a profile, at its port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Which {
+    /// The profile's name; empty for the default one.
+    pub profile: String,
+    /// Its port as typed, where it is not the one that follows from the profile.
+    pub health_port: Option<String>,
+}
+
+/// `daemon stop`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonStop {
+    /// The daemon.
+    pub which: Which,
+    /// Whether runs are waited for, and for how long.
+    pub drain: Option<DrainFor>,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// How long a drain may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainFor {
+    /// As long as it takes.
+    Ever,
+    /// So long; then runs are ended.
+    Within(Duration),
+}
+
+/// `daemon status`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonStatus {
+    /// The daemon.
+    pub which: Which,
+    /// Whether the answer is JSON; else it is text for people.
+    pub json: bool,
+    /// Whether the exit code tells the state.
+    pub exit_code: bool,
+    /// Whether errors are shown with their causes.
+    pub debug: bool,
+}
+
+/// `daemon logs`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonLogs {
+    /// The profile's name; empty for the default one.
+    pub profile: String,
+    /// Whether what comes is shown as well.
+    pub follow: bool,
+    /// The number of lines from the end to begin with.
+    pub lines: usize,
     /// Whether errors are shown with their causes.
     pub debug: bool,
 }
@@ -100,10 +191,19 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             return Err(grammar.error(ErrorKind::MissingSubcommand, "a command is missing, see --help"));
         }
         Some(Top::Version { output }) => Command::Version(output),
-        Some(Top::Daemon(Daemon::Start(start))) => {
-            let (foreground, record) = (start.foreground, start.record.clone());
-            let flags = start.into_flags(global.into_flags());
-            Command::DaemonStart(Box::new(DaemonStart { flags, foreground, record, debug }))
+        Some(Top::Daemon(Daemon::Start(start))) => Command::DaemonStart(Box::new(start.into_command(global))),
+        Some(Top::Daemon(Daemon::Restart(start))) => {
+            Command::DaemonRestart(Box::new(start.into_command(global)))
+        }
+        Some(Top::Daemon(Daemon::Stop { drain, health_port })) => {
+            Command::DaemonStop(DaemonStop { which: global.which(health_port), drain, debug })
+        }
+        Some(Top::Daemon(Daemon::Status { output, exit_code, health_port })) => {
+            let json = output == "json";
+            Command::DaemonStatus(DaemonStatus { which: global.which(health_port), json, exit_code, debug })
+        }
+        Some(Top::Daemon(Daemon::Logs { follow, lines })) => {
+            Command::DaemonLogs(DaemonLogs { profile: global.profile, follow, lines, debug })
         }
         Some(Top::Demo { record }) => Command::Demo(Demo { record, flags: global.into_flags(), debug }),
         Some(Top::Local { prompt, dir }) => {
@@ -160,6 +260,10 @@ struct Global {
 }
 
 impl Global {
+    fn which(self, health_port: Option<String>) -> Which {
+        Which { profile: self.profile, health_port }
+    }
+
     fn into_flags(self) -> Flags {
         Flags {
             profile: self.profile,
@@ -205,8 +309,50 @@ enum Top {
 
 #[derive(Subcommand)]
 enum Daemon {
-    /// Start the daemon
+    /// Start the daemon, in the background unless told otherwise
     Start(Box<Start>),
+    /// Stop the daemon: runs are ended, and the server tries their tasks again. Said a second time it hurries
+    Stop {
+        /// Claim nothing more, and let runs end by themselves; with a time such as 30m, runs that are left then are ended. Ctrl-C
+        /// ends the waiting, not the drain
+        #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = drain)]
+        drain: Option<DrainFor>,
+        /// The daemon's port, if it was started with one of its own
+        #[arg(long, value_name = "PORT")]
+        health_port: Option<String>,
+    },
+    /// Replace the daemon by a new one, started with what is said here; its runs go on
+    Restart(Box<Start>),
+    /// Show whether the daemon runs, and what it does
+    Status {
+        /// Form of the output: table or json
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        output: String,
+        /// Tell by the exit code: 0 running, 3 stopped, 4 starting, draining or stopping, 5 something else is at its port
+        #[arg(long)]
+        exit_code: bool,
+        /// The daemon's port, if it was started with one of its own
+        #[arg(long, value_name = "PORT")]
+        health_port: Option<String>,
+    },
+    /// Show the log of a daemon in the background
+    Logs {
+        /// Go on with what comes
+        #[arg(short, long)]
+        follow: bool,
+        /// Number of lines from the end
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        lines: usize,
+    },
+}
+
+fn drain(text: &str) -> Result<DrainFor, String> {
+    if text.is_empty() {
+        return Ok(DrainFor::Ever);
+    }
+    let nanos = duration::parse(text, Days::Refused)?;
+    let time = nanos.non_negative().ok_or("it is negative")?;
+    Ok(DrainFor::Within(time))
 }
 
 #[derive(Subcommand)]
@@ -248,9 +394,15 @@ fn fault(name: &str) -> Result<Fault, String> {
 
 #[derive(Args)]
 struct Start {
-    /// Stay in the foreground and log to standard error
+    /// Stay in the foreground and log to standard error, as a service manager wants it
     #[arg(long)]
     foreground: bool,
+    /// Said by a start in the background to the process that it starts
+    #[arg(long, hide = true)]
+    detached: bool,
+    /// Where the log goes. Default: stderr in the foreground, else file (daemon.log in the profile's directory)
+    #[arg(long, value_enum, value_name = "TARGET")]
+    log_target: Option<LogTarget>,
     /// Id of this daemon, in place of the one that is kept
     #[arg(long, value_name = "ID")]
     daemon_id: Option<String>,
@@ -312,6 +464,13 @@ struct Start {
 }
 
 impl Start {
+    fn into_command(self, global: Global) -> DaemonStart {
+        let (foreground, detached, log_target) = (self.foreground, self.detached, self.log_target);
+        let (record, debug) = (self.record.clone(), global.debug);
+        let flags = self.into_flags(global.into_flags());
+        DaemonStart { flags, foreground, detached, log_target, record, debug }
+    }
+
     fn into_flags(self, global: Flags) -> Flags {
         Flags {
             daemon_id: self.daemon_id,

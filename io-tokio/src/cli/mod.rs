@@ -5,7 +5,10 @@ mod exit;
 mod start;
 mod version;
 
-pub use args::{Command, DaemonStart, Demo, Local, TraceReplay, VersionOutput, parse};
+pub use args::{
+    Command, DaemonLogs, DaemonStart, DaemonStatus, DaemonStop, Demo, DrainFor, Local, LogTarget,
+    TraceReplay, VersionOutput, Which, parse,
+};
 pub use exit::{Exit, debug_wanted, explain};
 pub use start::{StartRefusal, require_token, task_signal};
 
@@ -46,20 +49,15 @@ pub fn run_in(
         Ok(command) => command,
         Err(error) => return refuse(&error, out, err),
     };
-    match command {
-        Command::Version(output) => {
-            let _ = out.write_all(version::text(args.first(), output).as_bytes());
-            Exit::Success
-        }
-        Command::DaemonStart(start) => match start::check(&start, env, cwd) {
-            Ok(()) => perform(Command::DaemonStart(start), env, cwd),
-            Err(refusal) => {
-                let _ = writeln!(err, "{}", explain(&refusal, start.debug || debug_wanted(env)));
-                Exit::Failed
-            }
-        },
-        other => perform(other, env, cwd),
+    if let Command::Version(output) = command {
+        let _ = out.write_all(version::text(args.first(), output).as_bytes());
+        return Exit::Success;
     }
+    if let Err(refusal) = start::check(&command, env, cwd) {
+        let _ = writeln!(err, "{}", explain(&refusal, false));
+        return Exit::Failed;
+    }
+    perform(command, env, cwd)
 }
 
 /// Help goes to `out`. An error is one line; with a wrong number of arguments the usage follows.

@@ -1,6 +1,6 @@
-//! When a daemon is not started.
+//! When a daemon is not started, nor anything done to one.
 
-use super::args::DaemonStart;
+use super::args::Command;
 use crate::config::{Env, Settings};
 use crate::secret::Secret;
 use serde_json::Value;
@@ -15,21 +15,17 @@ const MARKED_BY: &str = "multica-daemon-task";
 const MAX_MARKER_BYTES: u64 = 64 * 1024;
 const TASK_VARIABLES: [&str; 3] = ["MULTICA_AGENT_ID", "MULTICA_TASK_ID", "MULTICA_TASK_CONFIG_ROOT"];
 
-/// Why a daemon is not started.
+/// Why nothing is done.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StartRefusal {
-    /// An agent would start a daemon of its user.
-    #[error("a daemon is not started from inside of a task ({signal}); start it in a shell of your own")]
+    /// An agent would start or stop the daemon of its user, or read its log.
+    #[error("`longshore daemon {command}` does nothing inside of a task ({signal}); use a shell of your own")]
     InTask {
+        /// What was to be done.
+        command: &'static str,
         /// What says that this is a task.
         signal: String,
     },
-    /// Without `--foreground` the daemon would have to detach itself.
-    #[error(
-        "longshore does not start in the background by itself yet: add --foreground, and leave the rest to a \
-         service manager or your shell"
-    )]
-    Background,
     /// Nobody has logged in.
     #[error(
         "no token in {}: log in with `multica login{}`, or write the token into that file as \"token\"",
@@ -48,14 +44,19 @@ fn profile_flag(profile: &str) -> String {
 }
 
 /// What can be told before the settings are read.
-pub(super) fn check(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), StartRefusal> {
-    if let Some(signal) = task_signal(env, cwd) {
-        return Err(StartRefusal::InTask { signal });
+pub(super) fn check(command: &Command, env: &Env, cwd: &Path) -> Result<(), StartRefusal> {
+    let command = match command {
+        Command::DaemonStart(_) => "start",
+        Command::DaemonStop(_) => "stop",
+        Command::DaemonRestart(_) => "restart",
+        Command::DaemonLogs(_) => "logs",
+        // An agent may ask how the daemon is that runs it.
+        _ => return Ok(()),
+    };
+    match task_signal(env, cwd) {
+        Some(signal) => Err(StartRefusal::InTask { command, signal }),
+        None => Ok(()),
     }
-    if !start.foreground {
-        return Err(StartRefusal::Background);
-    }
-    Ok(())
 }
 
 /// What says that this process belongs to a task: a variable that tasks get, or a marker in the current directory

@@ -24,7 +24,7 @@ fn ran(line: &str, env: &Env) -> (Exit, String, String, Option<Command>) {
 
 #[test]
 fn every_flag_of_daemon_start_is_read() {
-    let line = "daemon start --foreground --daemon-id i --device-name d --runtime-name r --workspaces-root w \
+    let line = "daemon start --foreground --detached --log-target both --daemon-id i --device-name d --runtime-name r --workspaces-root w \
         --poll-interval 1s --heartbeat-interval=2s --agent-timeout 0 --codex-semantic-inactivity-timeout 3s \
         --codex-handshake-timeout 4s --max-concurrent-tasks -1 --no-auto-update --auto-update-interval 5s \
         --no-auto-reload --health-port 6 --claim-mode batch --disk-budget 7 --min-free-space 8 \
@@ -54,8 +54,17 @@ fn every_flag_of_daemon_start_is_read() {
         log_level: text("info"),
         log_format: text("json"),
     };
-    let start = DaemonStart { flags, foreground: true, record: Some("t".into()), debug: true };
-    assert_eq!(parsed(line), Command::DaemonStart(Box::new(start)));
+    let start = DaemonStart {
+        flags,
+        foreground: true,
+        detached: true,
+        log_target: Some(LogTarget::Both),
+        record: Some("t".into()),
+        debug: true,
+    };
+    assert_eq!(parsed(line), Command::DaemonStart(Box::new(start.clone())));
+    let restart = line.replace("daemon start", "daemon restart");
+    assert_eq!(parsed(&restart), Command::DaemonRestart(Box::new(start)));
 }
 
 #[test]
@@ -129,18 +138,42 @@ fn help_goes_to_standard_output() {
 }
 
 #[test]
-fn a_start_in_the_background_is_refused_and_not_pretended() {
-    let (exit, out, err, performed) = ran("daemon start", &Env::default());
-    assert_eq!((exit, out.as_str(), performed), (Exit::Failed, "", None));
-    assert!(err.contains("--foreground"), "{err}");
+fn cli_106_inside_of_a_task_a_daemon_is_left_alone() {
+    let env = Env::from_pairs([("MULTICA_TASK_ID", "t")]);
+    for command in ["start", "start --foreground", "stop", "stop --drain", "restart", "logs"] {
+        let (exit, _, err, performed) = ran(&format!("daemon {command}"), &env);
+        assert_eq!((exit, performed), (Exit::Failed, None), "{command}");
+        assert!(err.contains("MULTICA_TASK_ID") && err.lines().count() == 1, "{err}");
+    }
+    assert!(ran("daemon status", &env).3.is_some(), "an agent may ask how its daemon is");
 }
 
 #[test]
-fn a_start_inside_of_a_task_is_refused() {
-    let env = Env::from_pairs([("MULTICA_TASK_ID", "t")]);
-    let (exit, _, err, performed) = ran("daemon start --foreground", &env);
-    assert_eq!((exit, performed), (Exit::Failed, None));
-    assert!(err.contains("MULTICA_TASK_ID"), "{err}");
+fn the_commands_of_a_daemons_life_are_read() {
+    let stop = |line| match parsed(line) {
+        Command::DaemonStop(stop) => stop,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(stop("daemon stop").drain, None);
+    assert_eq!(stop("daemon stop --drain").drain, Some(DrainFor::Ever));
+    let within = DrainFor::Within(std::time::Duration::from_mins(90));
+    assert_eq!(stop("daemon stop --drain=1h30m").drain, Some(within));
+    let which = Which { profile: "dev".into(), health_port: Some("7".into()) };
+    assert_eq!(stop("daemon stop --health-port 7 --profile dev").which, which);
+    for bad in ["--drain=soon", "--drain=-1s", "--drain=1d"] {
+        let refused = ran(&format!("daemon stop {bad}"), &Env::default()).2;
+        assert!(refused.contains("--drain") && refused.lines().count() == 1, "{refused}");
+    }
+    let status = |line| match parsed(line) {
+        Command::DaemonStatus(status) => (status.json, status.exit_code),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(status("daemon status"), (false, false));
+    assert_eq!(status("daemon status --output json --exit-code"), (true, true));
+    assert_eq!(status("daemon status --output yaml"), (false, false), "any other form is a table");
+    let logs = DaemonLogs { profile: "dev".into(), follow: true, lines: 7, debug: false };
+    assert_eq!(parsed("daemon logs -f -n 7 --profile dev"), Command::DaemonLogs(logs));
+    assert_eq!(parsed("daemon logs"), Command::DaemonLogs(DaemonLogs { lines: 50, ..DaemonLogs::default() }));
 }
 
 #[test]

@@ -433,6 +433,7 @@ impl Driver {
         let state = match view.stop_phase() {
             StopPhase::Serving if view.is_ready() => DaemonState::Running,
             StopPhase::Serving => DaemonState::Starting,
+            _ if view.is_draining() => DaemonState::Draining,
             _ => DaemonState::Stopping,
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -3,13 +3,14 @@
 use super::server::{HealthListener, ShutdownRequest};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use longshore_core::event::StopKind;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -34,7 +35,7 @@ struct State {
     peer: SocketAddr,
     local: SocketAddr,
     begun: AtomicBool,
-    shutdown: AtomicBool,
+    shutdown: OnceLock<StopKind>,
     evict: CancellationToken,
 }
 
@@ -45,8 +46,9 @@ impl Caller {
     }
 
     /// Asks the daemon to stop once the answer is out and the connection is closed.
-    pub(super) fn shut_down_afterwards(&self) {
-        self.0.shutdown.store(true, Ordering::Relaxed);
+    pub(super) fn shut_down_afterwards(&self, how: StopKind) {
+        // A connection has one request.
+        let _ = self.0.shutdown.set(how);
     }
 
     pub(super) fn peer(&self) -> SocketAddr {
@@ -100,7 +102,7 @@ impl Listener for Connections {
             // A socket that has no address any more is not served anyway.
             local: tcp.local_addr().unwrap_or(peer),
             begun: AtomicBool::new(false),
-            shutdown: AtomicBool::new(false),
+            shutdown: OnceLock::new(),
             evict: CancellationToken::new(),
         });
         self.waiting.push_back(Arc::downgrade(&state));
@@ -169,8 +171,8 @@ impl Drop for Connection {
     /// The answer has been handed to the system, or its reader is gone. A request that finds the queue full adds
     /// nothing to those that are in it.
     fn drop(&mut self) {
-        if self.caller.0.shutdown.load(Ordering::Relaxed) {
-            let _ = self.shutdowns.try_send(ShutdownRequest);
+        if let Some(how) = self.caller.0.shutdown.get() {
+            let _ = self.shutdowns.try_send(ShutdownRequest { how: *how });
         }
     }
 }

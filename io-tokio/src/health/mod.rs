@@ -8,6 +8,8 @@ mod report;
 mod server;
 mod socket_owner;
 
+pub(crate) use socket_owner::socket_of_listener;
+
 pub use connection::{HEAD_LIMIT, HEAD_TIMEOUT, MAX_WAITING};
-pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth};
+pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth, process_start};
 pub use server::{BindError, HealthListener, ShutdownRequest};

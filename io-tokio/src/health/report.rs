@@ -54,6 +54,11 @@ pub enum DaemonState {
 }
 
 impl DaemonState {
+    /// Whether the end was asked for already.
+    pub const fn is_ending(self) -> bool {
+        matches!(self, Self::Draining | Self::Stopping)
+    }
+
     /// Programs that know two words only take anything but `running` for a daemon that is gone, and start another.
     fn status(self) -> &'static str {
         match self {
@@ -125,6 +130,8 @@ struct Report<'a> {
     reload_pending_reason: &'a str,
     workspaces: &'a [WorkspaceHealth],
     state: DaemonState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process_start: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -156,11 +163,21 @@ pub(super) fn render(identity: &HealthIdentity, now: &HealthSnapshot, uptime: In
         reload_pending_reason: &now.reload_pending_reason,
         workspaces: &now.workspaces,
         state: now.state,
+        process_start: process_start(std::process::id()),
     };
     let mut text =
         serde_json::to_string(&report).expect("texts, numbers and maps with text keys are always JSON");
     text.push('\n');
     text
+}
+
+/// When a process began, in clock ticks since the machine's start, where the system tells: with its id this names one process, also
+/// after its id was given to another.
+pub fn process_start(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The command is in parentheses and may itself hold some: the last one closes it.
+    let text = String::from_utf8_lossy(&stat);
+    text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }
 
 /// The name that Go has for this system.
@@ -205,6 +222,8 @@ mod tests {
             "agents",
             "workspaces",
             "state",
+            #[cfg(target_os = "linux")]
+            "process_start",
         ];
         let text = render(&identity(), &HealthSnapshot::default(), Instant::ZERO);
         assert_eq!(keys(&text), always);
@@ -219,7 +238,7 @@ mod tests {
         let text =
             render(&HealthIdentity { launched_by: "desktop".into(), ..identity() }, &full, Instant::ZERO);
         let keys = keys(&text);
-        assert_eq!(keys.len(), 20, "{text}");
+        assert_eq!(keys.len(), always.len() + 5, "{text}");
         assert_eq!(keys[9], "launched_by");
         assert_eq!(
             keys[13..19],

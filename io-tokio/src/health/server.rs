@@ -5,20 +5,26 @@ use super::guard;
 use super::report::{HealthIdentity, HealthSnapshot, render};
 use super::socket_owner;
 use crate::clock::Clock;
-use axum::extract::{ConnectInfo, State};
+use crate::config::duration::{self, Days, SignedNanos};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on, post};
 use axum::{Router, middleware};
+use longshore_core::event::StopKind;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
 /// Somebody asked for the daemon's end with `POST /shutdown`, and has the answer already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShutdownRequest;
+pub struct ShutdownRequest {
+    /// What becomes of the runs.
+    pub how: StopKind,
+}
 
 /// The local port cannot be had.
 #[derive(Debug, Error)]
@@ -96,7 +102,7 @@ impl HealthListener {
     ) -> io::Result<()> {
         let connections = Connections::new(self, shutdowns)?;
         let mut until = snapshots.clone();
-        let daemon = Arc::new(Daemon { identity, clock, snapshots });
+        let daemon = Arc::new(Daemon { identity, clock, snapshots, asked: AtomicBool::new(false) });
         let service = routes(daemon).into_make_service_with_connect_info::<Caller>();
         let ended = async move { while until.changed().await.is_ok() {} };
         axum::serve(connections, service).with_graceful_shutdown(ended).await
@@ -107,6 +113,8 @@ struct Daemon {
     identity: HealthIdentity,
     clock: Arc<Clock>,
     snapshots: watch::Receiver<HealthSnapshot>,
+    /// Whether the end was asked for here, which the snapshots show a little later.
+    asked: AtomicBool,
 }
 
 fn routes(daemon: Arc<Daemon>) -> Router {
@@ -127,9 +135,50 @@ async fn health(State(daemon): State<Arc<Daemon>>) -> Response {
     json(render(&daemon.identity, &now, daemon.clock.now().mono))
 }
 
-async fn shutdown(ConnectInfo(caller): ConnectInfo<Caller>) -> Response {
-    caller.shut_down_afterwards();
+async fn shutdown(
+    State(daemon): State<Arc<Daemon>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let how = match asked_for(query.as_deref().unwrap_or_default()) {
+        Ok(how) => how,
+        Err(problem) => return plain(StatusCode::BAD_REQUEST, problem),
+    };
+    // A second request hurries. Whoever asks for runs to be waited for does not want that.
+    let again = daemon.asked.swap(true, Ordering::Relaxed) || daemon.snapshots.borrow().state.is_ending();
+    if how == StopKind::Now || !again {
+        caller.shut_down_afterwards(how);
+    }
     json("{\"status\":\"shutting down\"}\n".to_owned())
+}
+
+/// What kind of stop a query such as `how=drain&within=30m` asks for.
+fn asked_for(query: &str) -> Result<StopKind, &'static str> {
+    let (mut how, mut within) = (None, None);
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "how" => how = Some(value),
+            "within" => within = Some(value),
+            _ => {}
+        }
+    }
+    match (how.as_deref(), within) {
+        (None | Some("stop"), None) => Ok(StopKind::Now),
+        (Some("restart"), None) => Ok(StopKind::Restart),
+        (Some("drain"), within) => {
+            let within_ms = within.map(|text| drain_time(&text)).transpose()?;
+            Ok(StopKind::Drain { within_ms })
+        }
+        (None | Some("stop" | "restart"), Some(_)) => Err("`within` goes with how=drain"),
+        (Some(_), _) => Err("`how` is stop, drain or restart"),
+    }
+}
+
+/// A bound of a drain in milliseconds, from a text such as `30m`.
+fn drain_time(text: &str) -> Result<u64, &'static str> {
+    let time = duration::parse(text, Days::Refused).ok().and_then(SignedNanos::non_negative);
+    let time = time.ok_or("`within` is a duration such as 90s or 30m")?;
+    u64::try_from(time.as_millis()).map_err(|_| "`within` is too long")
 }
 
 /// Then an idle connection is one without a request, and those are bounded.

@@ -21,7 +21,7 @@ fn start() -> Running {
     let listener = HealthListener::bind(0).expect("a free port");
     let port = listener.port();
     let (snapshots, seen) = watch::channel(HealthSnapshot::default());
-    let (wishes, shutdowns) = mpsc::channel(1);
+    let (wishes, shutdowns) = mpsc::channel(4);
     let identity = HealthIdentity { daemon_id: "d-1".into(), ..HealthIdentity::default() };
     let server = tokio::spawn(listener.serve(identity, Arc::new(Clock::start()), seen, wishes));
     Running { port, snapshots, shutdowns, server }
@@ -91,9 +91,51 @@ async fn cli_38_shutdown_is_answered_in_full_and_then_told() {
     assert_eq!(status(&answer), "200");
     assert!(answer.ends_with("{\"status\":\"shutting down\"}\n"), "{answer}");
     let told = timeout(PATIENCE, running.shutdowns.recv()).await.expect("in time");
-    assert_eq!(told, Some(ShutdownRequest));
+    assert_eq!(told, Some(ShutdownRequest { how: StopKind::Now }));
     running.ask("POST /shutdown", "content-length: 0\r\n").await;
     assert!(timeout(PATIENCE, running.shutdowns.recv()).await.expect("in time").is_some());
+}
+
+#[tokio::test]
+async fn cli_81_the_kind_of_stop_can_be_said() {
+    let drain = |within_ms| StopKind::Drain { within_ms };
+    for (query, want) in [
+        ("how=stop", StopKind::Now),
+        ("other=1", StopKind::Now),
+        ("how=restart", StopKind::Restart),
+        ("how=drain", drain(None)),
+        ("how=drain&within=1m30s", drain(Some(90_000))),
+    ] {
+        let mut running = start();
+        let answer = running.ask(&format!("POST /shutdown?{query}"), "content-length: 0\r\n").await;
+        assert_eq!(status(&answer), "200", "{query}: {answer}");
+        let told = timeout(PATIENCE, running.shutdowns.recv()).await.expect("in time");
+        assert_eq!(told, Some(ShutdownRequest { how: want }), "{query}");
+    }
+    let mut running = start();
+    for query in
+        ["how=now", "how=drain&within=soon", "how=drain&within=-1s", "within=1m", "how=stop&within=1m"]
+    {
+        let answer = running.ask(&format!("POST /shutdown?{query}"), "content-length: 0\r\n").await;
+        assert_eq!(status(&answer), "400", "{query}: {answer}");
+    }
+    assert!(running.shutdowns.try_recv().is_err(), "the daemon goes on");
+}
+
+#[tokio::test]
+async fn cli_81_a_second_drain_does_not_hurry_the_first() {
+    let mut running = start();
+    let post = async |path: &str| running.ask(&format!("POST {path}"), "content-length: 0\r\n").await;
+    for path in ["/shutdown?how=drain", "/shutdown?how=drain", "/shutdown?how=restart", "/shutdown"] {
+        assert_eq!(status(&post(path).await), "200", "{path}");
+    }
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let next = timeout(PATIENCE, running.shutdowns.recv()).await.expect("in time");
+        told.push(next.expect("it is served").how);
+    }
+    assert_eq!(told, [StopKind::Drain { within_ms: None }, StopKind::Now]);
+    assert!(running.shutdowns.try_recv().is_err());
 }
 
 #[tokio::test]

@@ -20,11 +20,17 @@ pub(super) fn of_listener(at: SocketAddrV4) -> Option<u32> {
     owner(&table()?, |row| row.local == at && row.listening)
 }
 
+/// The number of the socket that listens at an address, by which whoever holds it can be found.
+pub(crate) fn socket_of_listener(at: SocketAddrV4) -> Option<u64> {
+    table()?.lines().skip(1).filter_map(row).find(|row| row.local == at && row.listening).map(|row| row.inode)
+}
+
 struct Row {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     listening: bool,
     uid: u32,
+    inode: u64,
 }
 
 fn table() -> Option<String> {
@@ -43,7 +49,8 @@ fn row(line: &str) -> Option<Row> {
     let remote = address(fields.next()?)?;
     let listening = fields.next()? == LISTENING;
     let uid = fields.nth(3)?.parse().ok()?;
-    Some(Row { local, remote, listening, uid })
+    let inode = fields.nth(1)?.parse().ok()?;
+    Some(Row { local, remote, listening, uid, inode })
 }
 
 /// The address is the number that its four bytes are in memory, the port is a plain number.

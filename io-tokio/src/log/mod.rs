@@ -3,10 +3,14 @@
 mod format;
 mod layer;
 mod redact;
+mod rotating;
+mod tee;
 
 pub use format::LogFormat;
 pub use layer::{LogInitError, LogLayer, init, init_to};
 pub use redact::{MAX_SECRETS, MIN_SECRET_LEN, Redactor, Registration};
+pub use rotating::LogFile;
+pub use tee::Tee;
 
 use std::str::FromStr;
 use tracing::level_filters::LevelFilter;

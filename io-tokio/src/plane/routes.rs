@@ -30,6 +30,7 @@ const NO_TIME: &str = "0001-01-01T00:00:00Z";
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/api/tokens/current/renew", post(renew))
+        .route("/api/me", get(me))
         .route("/api/workspaces", get(workspaces_of_user))
         .route("/api/daemon/workspaces", get(workspaces))
         .route("/api/daemon/workspaces/{workspace}/repos", get(repos))
@@ -60,6 +61,11 @@ fn ok() -> Value {
 
 async fn renew() -> Response {
     json(200, &json!({ "expires_at": "", "renewed": false }))
+}
+
+/// Whose token it is: of the one person that there is.
+async fn me() -> Response {
+    json(200, &json!({ "id": "user-1", "name": "Local", "email": "local@localhost" }))
 }
 
 fn workspace_list(plane: &Plane) -> Vec<Value> {

@@ -16,6 +16,7 @@
 //! cannot be blocked by a helper that hangs. Once the agent runs, all that connects the daemon with the run is its
 //! directory (see [`record`]), which is why a daemon can die and another one [`attach`](Launcher::attach).
 
+mod cgroup;
 mod client;
 mod exec_call;
 mod frame;

@@ -14,6 +14,8 @@ pub(super) struct Stat {
     pub(super) started: u64,
     /// A zombie, or already being removed.
     pub(super) dead: bool,
+    /// By a signal, until another one lets it go on.
+    pub(super) stopped: bool,
 }
 
 impl Stat {
@@ -31,7 +33,16 @@ impl Stat {
         let group = fields.next()?.parse().ok()?;
         let started = fields.nth(16)?.parse().ok()?;
         let dead = matches!(state, "Z" | "X" | "x");
-        Some(Self { pid: pid.parse().ok()?, command: command.to_owned(), parent, group, started, dead })
+        let stopped = state == "T";
+        Some(Self {
+            pid: pid.parse().ok()?,
+            command: command.to_owned(),
+            parent,
+            group,
+            started,
+            dead,
+            stopped,
+        })
     }
 
     pub(super) fn process(&self) -> Process {
@@ -47,11 +58,11 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// All processes below `ancestor`, nearest first.
-pub(super) fn descendants(ancestor: i32) -> Vec<Stat> {
+/// All processes below these, nearest first.
+pub(super) fn descendants(ancestors: &[i32]) -> Vec<Stat> {
     let mut others: Vec<Stat> = pids().filter_map(Stat::of).collect();
     let mut found: Vec<Stat> = Vec::new();
-    let mut parents = vec![ancestor];
+    let mut parents = ancestors.to_vec();
     while !parents.is_empty() {
         let (next, rest): (Vec<Stat>, _) =
             others.into_iter().partition(|stat| parents.contains(&stat.parent));
@@ -95,7 +106,7 @@ mod tests {
     fn our_own_entry_is_found_below_our_parent() {
         let me = i32::try_from(std::process::id()).expect("a pid fits");
         let stat = Stat::of(me).expect("we exist");
-        assert!(descendants(stat.parent).iter().any(|stat| stat.pid == me));
+        assert!(descendants(&[stat.parent]).iter().any(|stat| stat.pid == me));
         assert!(boot_id().is_some_and(|id| id.len() == 36));
     }
 }

@@ -62,6 +62,9 @@ pub struct Status {
     pub marker: String,
     /// Bytes that one spool may be ahead of what is acknowledged.
     pub spool_budget: u64,
+    /// The directory of the run's own control group, where it has one.
+    #[serde(default)]
+    pub cgroup: Option<PathBuf>,
 }
 
 /// `owner.json`: the daemon that has the run, written by itself at the launch and when it takes the run over.
@@ -257,6 +260,13 @@ impl RunDir {
         match fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
+        }
+    }
+
+    /// Has the disk keep a file of ours, also when the power fails. What was removed meanwhile needs no keeping.
+    pub(super) fn sync(&self, name: &str) {
+        for path in [self.file(name), self.0.clone()] {
+            let _ = File::open(path).and_then(|file| file.sync_all());
         }
     }
 

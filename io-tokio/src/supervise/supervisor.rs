@@ -106,6 +106,8 @@ impl Signals {
 /// A supervisor that was given no run yet.
 struct Warm {
     signals: Signals,
+    /// The daemon, for as long as it is our parent.
+    parent: Option<Pid>,
     daemon: UnixStream,
     helper: Pid,
     /// To the helper: descriptors, and the result of the exec.
@@ -136,6 +138,7 @@ impl Warm {
         let helper = Pid::from_child(&child);
         let warm = Self {
             signals,
+            parent: rustix::process::getppid(),
             daemon,
             helper,
             helper_socket,
@@ -229,11 +232,11 @@ impl Warm {
 
     /// Kills the helper and everything that it started.
     fn abort(&mut self) -> Vec<super::record::Process> {
-        tree::kill_all(Some(self.helper), &self.signals.woken).1
+        tree::kill_all(Some(self.helper), &self.signals.woken, || {}).1
     }
 
     fn helper_exit(&mut self) -> HelperExit {
-        let (ending, _) = tree::kill_all(Some(self.helper), &self.signals.woken);
+        let (ending, _) = tree::kill_all(Some(self.helper), &self.signals.woken, || {});
         self.read_stderr();
         let Ending { code, signal } = ending.unwrap_or_default();
         HelperExit { code, signal, stderr: String::from_utf8_lossy(&self.stderr_tail).into_owned() }

@@ -21,6 +21,9 @@ pub(super) const MAX_NAMED: usize = 64;
 /// From one look at what is left to the next.
 const KILL_PASS: Duration = Duration::from_millis(5);
 
+/// How long children are killed as fast as they are seen, before every pass waits a little.
+const HUNT: Duration = Duration::from_secs(2);
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ending {
@@ -119,7 +122,7 @@ pub(super) fn running() -> Vec<Process> {
 #[cfg(target_os = "linux")]
 fn living() -> Vec<super::procfs::Stat> {
     let me = rustix::process::getpid().as_raw_nonzero().get();
-    super::procfs::descendants(me).into_iter().filter(|stat| !stat.dead).collect()
+    super::procfs::descendants(&[me]).into_iter().filter(|stat| !stat.dead).collect()
 }
 
 /// Signals everything below the calling process, except the members of one group.
@@ -153,19 +156,27 @@ pub(super) fn signal_same(seen: &super::procfs::Stat, signal: Signal) -> bool {
 
 /// Kills everything below the calling process and reaps it, for at most [`KILL_LIMIT`].
 ///
-/// `leader` is an unreaped child that leads a group, if there is one; `woken` becomes readable when a child ends.
-/// Gives how the leader ended, and what is left.
-pub(super) fn kill_all(leader: Option<Pid>, woken: impl AsFd) -> (Option<Ending>, Vec<Process>) {
-    let until = Instant::now() + KILL_LIMIT;
+/// `leader` is an unreaped child that leads a group, if there is one; `woken` becomes readable when a child ends; `kill_group`
+/// does what a control group can do. Gives how the leader ended, and what is left.
+pub(super) fn kill_all(
+    leader: Option<Pid>,
+    woken: impl AsFd,
+    kill_group: impl Fn(),
+) -> (Option<Ending>, Vec<Process>) {
+    let started = Instant::now();
     let mut unreaped = leader;
     let mut ending = None;
     loop {
+        kill_group();
         if let Some(leader) = unreaped {
             signal_group(leader, Signal::KILL);
             // Before the leader has made its group, or where there is no /proc, only its own number reaches it.
             let _ = rustix::process::kill_process(leader, Signal::KILL);
         }
         signal_descendants(Signal::KILL, None);
+        // What forks and exits at once is gone before a look at all processes is over, but its successor becomes a child.
+        let hunt_end = Instant::now() + KILL_PASS;
+        while started.elapsed() < HUNT && Instant::now() < hunt_end && kill_children(unreaped) {}
         // A number that is nobody's child stands for "no leader": pid 1 is the system's.
         match reap_all_but(unreaped.unwrap_or(Pid::INIT)) {
             Children::None => return (ending, Vec::new()),
@@ -177,11 +188,33 @@ pub(super) fn kill_all(leader: Option<Pid>, woken: impl AsFd) -> (Option<Ending>
             }
             Children::Running => {}
         }
-        if Instant::now() >= until {
+        if started.elapsed() >= KILL_LIMIT {
             return (ending, running());
         }
         wait_readable(&woken, KILL_PASS);
     }
+}
+
+/// Kills the caller's children and reaps what has ended, apart from the leader; false when there is nobody else.
+///
+/// The caller has not reaped them and has one thread, so the numbers are theirs.
+#[cfg(target_os = "linux")]
+fn kill_children(leader: Option<Pid>) -> bool {
+    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let mut found = false;
+    for child in children.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
+        if child.as_raw_nonzero().get() > 1 && Some(child) != leader {
+            found = true;
+            let _ = rustix::process::kill_process(child, Signal::KILL);
+            reap(child);
+        }
+    }
+    found
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kill_children(_leader: Option<Pid>) -> bool {
+    false
 }
 
 /// Waits until `fd` is readable or the time is over, and empties it.

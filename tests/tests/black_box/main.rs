@@ -9,6 +9,7 @@ mod cancel;
 mod credential;
 mod directories;
 mod endings;
+mod escapees;
 mod hostile;
 mod leftovers;
 mod on_sigterm;

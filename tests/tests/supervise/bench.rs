@@ -131,3 +131,19 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
 pub(crate) fn seq(upto: u32) -> String {
     (1..=upto).fold(String::new(), |text, n| text + &n.to_string() + "\n")
 }
+
+/// The living processes that work in a directory or below it, whatever their environment says.
+pub(crate) fn inhabitants(dir: &Path) -> Vec<(i32, String)> {
+    let lives_here =
+        |pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+    let name = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids().into_iter().filter(lives_here).map(|pid| (pid, name(pid))).collect()
+}
+
+/// Changes one value in a file of a run directory.
+pub(crate) fn edit(dir: &RunDir, file: &str, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = dir.file(file);
+    let mut value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+    change(&mut value);
+    std::fs::write(path, value.to_string()).expect("written");
+}

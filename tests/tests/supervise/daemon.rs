@@ -1,7 +1,7 @@
 //! A run outlives its daemon, and another daemon takes it over.
 
 use crate::bench::{
-    Bench, LIMIT, exists, launcher, listen, listen_for, of_run, pids, seq, signal, stat, until,
+    Bench, LIMIT, edit, exists, launcher, listen, listen_for, of_run, pids, seq, signal, stat, until,
 };
 use longshore_io_tokio::supervise::record::{EndedBy, RunDir};
 use longshore_io_tokio::supervise::{AttachError, Credit, LaunchSpec, Position};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RUNS: &str = "LONGSHORE_TEST_RUNS";
 
@@ -44,24 +44,28 @@ fn children_of(parent: i32) -> Vec<i32> {
     pids().into_iter().filter(|pid| stat(*pid).is_some_and(|fields| fields[1] == parent)).collect()
 }
 
-#[tokio::test]
-async fn a_run_and_no_spare_survives_the_kill_of_its_daemon() {
-    let bench = Bench::new();
-    let runs = bench.dir.path().join("runs");
+/// A run whose daemon, a process of its own, was killed; with the supervisors that this had.
+fn killed_daemon(runs: &Path) -> (RunDir, Vec<i32>) {
     let mut daemon = Command::new(std::env::current_exe().expect("this test"))
         .args(["--ignored", "--exact", "--nocapture", "daemon::daemon_that_will_be_killed"])
-        .env(RUNS, &runs)
+        .env(RUNS, runs)
         .stdout(Stdio::piped())
         .spawn()
         .expect("it runs");
     let lines = BufReader::new(daemon.stdout.take().expect("a pipe")).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "launched"), "the daemon did not launch");
     let supervisors = children_of(i32::try_from(daemon.id()).expect("a pid"));
-    assert_eq!(supervisors.len(), 2, "the run's and the spare's");
     daemon.kill().expect("our child");
     daemon.wait().expect("our child");
+    (RunDir::new(runs.join("task-1")), supervisors)
+}
 
-    let dir = RunDir::new(runs.join("task-1"));
+#[tokio::test]
+async fn a_run_and_no_spare_survives_the_kill_of_its_daemon() {
+    let bench = Bench::new();
+    let (dir, supervisors) = killed_daemon(&bench.dir.path().join("runs"));
+    assert_eq!(supervisors.len(), 2, "the run's and the spare's");
+
     let status = dir.status().expect("a status");
     for pid in supervisors.into_iter().filter(|pid| *pid != status.supervisor.pid) {
         until("the spare is gone", || !exists(pid)).await;
@@ -82,7 +86,7 @@ async fn a_run_and_no_spare_survives_the_kill_of_its_daemon() {
 }
 
 /// A run without a daemon: its launcher's whole runtime is gone.
-fn abandoned(dir: &Path, text: &str) -> RunDir {
+pub(crate) fn abandoned(dir: &Path, text: &str) -> RunDir {
     let mut spec = LaunchSpec::new("task", 1, "/bin/sh", dir);
     spec.args = vec!["-c".into(), text.into()];
     spec.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
@@ -147,15 +151,6 @@ async fn a_directory_that_is_no_run_is_refused_with_its_path() {
     assert!(error.to_string().contains(bench.dir.path().to_str().expect("text")), "{error}");
 }
 
-/// As if the daemon of the run had died.
-fn orphan(dir: &RunDir) {
-    let path = dir.file("owner.json");
-    let mut owner: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
-    owner["daemon"]["started"] = 1.into();
-    std::fs::write(path, owner.to_string()).expect("written");
-}
-
 #[tokio::test]
 async fn runs_that_a_daemon_left_are_ended_and_their_directories_removed() {
     let bench = Bench::new();
@@ -164,11 +159,29 @@ async fn runs_that_a_daemon_left_are_ended_and_their_directories_removed() {
     let dir = mine.dir().clone();
     let runs = launcher(&bench.dir.path().join("runs"));
     assert_eq!(runs.end_strays(&BTreeSet::new()).await, 0, "this process lives");
-    orphan(&dir);
+    edit(&dir, "owner.json", |owner| owner["daemon"]["started"] = 1.into());
     assert_eq!(runs.end_strays(&BTreeSet::from([dir.path().to_owned()])).await, 0, "it is to be kept");
     assert_eq!(runs.end_strays(&BTreeSet::new()).await, 1);
     assert!(!dir.path().exists());
     assert_eq!(runs.end_strays(&BTreeSet::new()).await, 0);
     let said = listen(&mut mine).await;
     assert!(!said.record.success(), "{:?}", said.record);
+}
+
+#[tokio::test]
+async fn a_run_whose_daemon_and_supervisor_were_killed_is_cleaned_up_and_told_within_five_seconds() {
+    let bench = Bench::new();
+    let (dir, _) = killed_daemon(&bench.dir.path().join("runs"));
+    let status = dir.status().expect("a status");
+    signal(status.supervisor.pid, Signal::KILL);
+    let started = Instant::now();
+    let attached = bench.launcher.attach(dir.path(), Position::default(), Credit::Explicit);
+    let said = listen(&mut attached.await.expect("attached")).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(
+        (said.stdout.as_slice(), said.record.ended_by),
+        (b"one\n".as_slice(), EndedBy::SupervisorLost)
+    );
+    assert!(of_run(&dir).is_empty());
+    until("the agent is gone", || !exists(status.agent.pid)).await;
 }

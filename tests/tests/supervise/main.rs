@@ -2,8 +2,15 @@
 #![cfg(target_os = "linux")]
 
 mod bench;
+mod cgroup;
 mod daemon;
 mod end;
+mod escapees;
+mod gone;
+mod launches;
 mod prepare;
+mod raw;
+mod records;
 mod start;
 mod streams;
+mod takeover;

@@ -94,7 +94,8 @@ async fn the_run_directory_is_for_its_owner_only() {
         names.push(entry.file_name().into_string().expect("text"));
     }
     names.sort_unstable();
-    let all = ["alive", "control", "exit.json", "prompt", "status.json", "stderr", "stdin", "stdout"];
+    let all =
+        ["alive", "control", "exit.json", "owner.json", "prompt", "status.json", "stderr", "stdin", "stdout"];
     assert_eq!(names, all);
     assert!(run.dir().file("control").metadata().expect("there").file_type().is_fifo());
     run.dir().remove().expect("removed");

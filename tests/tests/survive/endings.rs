@@ -3,16 +3,20 @@
 
 use crate::audit::{self, Audit};
 use crate::document;
-use crate::rig::{Rig, WITHIN, until};
+use crate::rig::{Rig, WITHIN, until, within};
 use crate::stage::{ANSWER, numbers};
 use crate::together;
 use longshore_core::id::TaskId;
+use longshore_core::plane::Plane;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Request, State, TaskSpec};
 use longshore_tests::{Gate, Home};
+use std::time::Duration;
 
 /// The limit on a run, in milliseconds, where it is one that ends it.
 const LIMIT_MS: u64 = 2_000;
+/// The longest wait for an end: before it all that the agent said is sent, and several send 100 MB at once.
+const PATIENCE: Duration = Duration::from_secs(3 * WITHIN.as_secs());
 /// 100 lines of 1 MiB.
 const HUGE: (u64, usize) = (100, 1 << 20);
 
@@ -84,7 +88,8 @@ impl Agent {
             Self::IgnoresSigterm => vec![Step::IgnoreTerm, say, gate.wait(), result],
             Self::EndsJustThen if end == End::Limit => vec![say, Step::Sleep(LIMIT_MS), result],
             Self::EndsJustThen => vec![say, gate.wait(), result],
-            Self::Prints100Mb => vec![Step::Flood { lines, bytes }, result],
+            // It is not done when all is printed: else whether it is ended before would be chance.
+            Self::Prints100Mb => vec![Step::Flood { lines, bytes }, gate.wait(), result],
         }
     }
 
@@ -117,19 +122,20 @@ async fn ended(end: End, agent: Agent) -> Audit {
         rig.open.push(gate.open());
     }
     if end.ends_daemon() {
-        let gone = rig.daemon().ended().await;
-        audit.require(gone.status.success(), || format!("{:?}", gone.status));
+        let gone = within(PATIENCE, || rig.daemon().has_ended().then_some(())).await;
+        audit.require(gone.is_some(), || format!("the daemon is there after {PATIENCE:?}"));
         // A stop waits for 30 s at most. What a slow machine has not told by then is told by the next daemon.
         if rig.plane.task(&task).is_some_and(|row| !row.state.is_terminal()) {
             rig.start_next();
         }
     }
-    let row = rig.over(&task).await.remove(0);
+    let over = |plane: &Plane| plane.task(&task).filter(|row| row.state.is_terminal()).cloned();
+    let row = rig.plane.wait_until(PATIENCE, over).await.expect("it ends");
     let answered = |request: &Request| {
         let is_report = ["/complete", "/fail", "/cancel-ack"].iter().any(|call| request.path.ends_with(call));
         is_report && request.answered_at.is_some()
     };
-    rig.plane.wait_for_request(WITHIN, answered).await.expect("its end is told");
+    rig.plane.wait_for_request(PATIENCE, answered).await.expect("its end is told");
     let left = rig.home.processes_of(&task);
     audit.require(left.is_empty(), || format!("{left:?} live when the end is told"));
     audit::leftovers(&rig, &mut audit).await;

@@ -28,7 +28,6 @@ async fn killed(instant: Instant, outage: Outage) -> Audit {
     let seen = audit::task(&rig, &tries, instant.is_launched());
     audit.wrong.extend(seen.wrong);
     audit.says = seen.says;
-    audit.require(rig.lives == 2 + usize::from(outage.gave_up), || format!("{} daemons", rig.lives));
     if !audit.wrong.is_empty() {
         audit.wrong.push(rig.log());
     }
@@ -39,16 +38,8 @@ async fn killed(instant: Instant, outage: Outage) -> Audit {
 #[ignore = "takes longer: 44 daemons are killed, and their successors wait for servers"]
 async fn a_daemon_that_is_killed_loses_nothing_whenever_and_whatever_the_server_does() {
     let cells = Instant::ALL.iter().flat_map(|instant| Outage::ALL.map(|outage| (*instant, outage)));
-    let only = std::env::var("LONGSHORE_CELL").unwrap_or_default();
-    let scenarios: Vec<_> = cells
-        .map(|(instant, outage)| (name(instant, outage), killed(instant, outage)))
-        .filter(|(name, _)| name.contains(&only))
-        .collect();
-    let seen = together::all(scenarios).await;
-    if !only.is_empty() {
-        println!("{seen:#?}");
-        return;
-    }
+    let scenarios = cells.map(|(instant, outage)| (name(instant, outage), killed(instant, outage)));
+    let seen = together::all(scenarios.collect()).await;
     let mut head = vec!["killed"];
     head.extend(Outage::ALL.map(Outage::name));
     let rows = Instant::ALL.map(|instant| {

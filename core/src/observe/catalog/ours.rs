@@ -11,6 +11,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         "ours",
         &[Rule],
     ),
+    inv(
+        "LATE-HURRY",
+        "what could not be delivered while the server was out of reach is sent when that answers anything",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/late.rs", "a_late_report_hurries_whatever_the_server_answers"),
+            Test("core/tests/scenarios/late.rs", "a_way_that_loses_only_reports_is_not_filled_with_them"),
+        ],
+    ),
     inv("LOST", "a task that the server took back is not reported", "ours", &[Rule]),
     inv(
         "MESSAGES-ASK",

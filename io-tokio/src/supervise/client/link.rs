@@ -5,6 +5,7 @@ use crate::supervise::exec_call::ExecCall;
 use crate::supervise::frame::{self, Kind};
 use crate::supervise::protocol::{self, Answer, LaunchOrder, Order};
 use crate::supervise::record::Process;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -20,6 +21,9 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a supervisor may take to kill and reap; it gives up by itself a little earlier.
 const ABORT_LIMIT: Duration = Duration::from_secs(12);
+
+/// From the order to launch to the first look whether the supervisor was stopped, and from one to the next.
+const WAKE: Duration = Duration::from_millis(500);
 
 /// How long the end of a supervisor that was killed is waited for.
 const REAP_LIMIT: Duration = Duration::from_secs(2);
@@ -98,13 +102,7 @@ impl Link {
     }
 
     async fn answer(&mut self) -> io::Result<Answer> {
-        match frame::receive(&mut self.control).await? {
-            Some((Kind::Message, payload)) => Ok(serde_json::from_slice(&payload)?),
-            Some((kind, _)) => Err(invalid(format!("the supervisor sent a {kind:?} frame"))),
-            None => {
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor ended without an answer"))
-            }
-        }
+        answer(&mut self.control).await
     }
 
     async fn order(&mut self, order: &Order) -> io::Result<()> {
@@ -147,7 +145,15 @@ impl Link {
             return Err(error);
         }
         let _ = self.order(&Order::Launch(order)).await;
-        self.answer().await
+        let Self { child, control, .. } = self;
+        let mut answer = std::pin::pin!(answer(control));
+        // The agent may stop its supervisor before this has said that it runs.
+        loop {
+            match timeout(WAKE, &mut answer).await {
+                Ok(answer) => return answer,
+                Err(_) => wake(child),
+            }
+        }
     }
 
     /// Waits for the end of a supervisor that has said its last word.
@@ -179,14 +185,30 @@ impl Link {
     /// The back-stop for a supervisor that does not do its work: kills it, and the kernel the helper with it.
     pub(super) async fn kill(&mut self) {
         #[cfg(target_os = "linux")]
-        if let Some(group) = rustix::process::Pid::from_raw(self.helper)
+        if let Some(group) = Pid::from_raw(self.helper)
             && crate::supervise::procfs::Stat::of(self.helper).is_some_and(|it| it.parent == self.supervisor)
         {
             // The supervisor has not reaped it, so the number is its own.
-            crate::supervise::tree::signal_group(group, rustix::process::Signal::KILL);
+            crate::supervise::tree::signal_group(group, Signal::KILL);
         }
         let _ = self.child.start_kill();
         self.reaped().await;
+    }
+}
+
+/// Lets a supervisor that was stopped go on.
+pub(super) fn wake(supervisor: &Child) {
+    // Not reaped, so the number is its own.
+    if let Some(pid) = supervisor.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
+async fn answer(control: &mut UnixStream) -> io::Result<Answer> {
+    match frame::receive(control).await? {
+        Some((Kind::Message, payload)) => Ok(serde_json::from_slice(&payload)?),
+        Some((kind, _)) => Err(invalid(format!("the supervisor sent a {kind:?} frame"))),
+        None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the supervisor ended without an answer")),
     }
 }
 

@@ -1,24 +1,35 @@
-//! A supervisor that died without a record (killed from outside, out of memory).
+//! A supervisor that died without a record (killed from outside, out of memory, a restart of the machine).
 //!
 //! The kernel killed the agent with it, but not what the agent had started. Those processes are nobody's children
-//! that we could know, so they are found by the run's marker in their environment.
+//! that we could know, so they are found by the run's marker in their environment, by their parents, and by the run's control
+//! group where it has one.
 
-use crate::supervise::record::{EndedBy, ExitRecord, RunDir};
+use crate::supervise::record::{EndedBy, ExitRecord, RunDir, boot_id};
 
 /// Kills what is left of a run, and gives a record that says no more than what is known.
 pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
     let mut record = ExitRecord::new(EndedBy::SupervisorLost);
     let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
-    // Written before the launch, where the status is damaged.
-    let marker =
-        dir.status().map(|status| status.marker).or_else(|_| std::fs::read_to_string(dir.file("alive")));
-    match marker {
-        Ok(marker) => (record.leftovers, record.unkilled) = kill_marked(&marker),
-        Err(error) => record.note = Some(format!("what the run left behind is unknown: {error}")),
-    }
     record.stdout_len = length("stdout");
     record.stderr_len = length("stderr");
-    let rest = record.note.take().map(|note| format!("; {note}")).unwrap_or_default();
+    let status = dir.status();
+    if let Ok(status) = &status
+        && status.boot_id != boot_id()
+    {
+        // Nothing is left of it, and no number of that time means anything now.
+        record.note = Some("the machine was restarted while the run was at work".into());
+        return record;
+    }
+    let group = status.as_ref().ok().and_then(|status| status.cgroup.clone());
+    // Written before the launch, where the status is damaged.
+    let marker = status.map(|status| status.marker).or_else(|_| std::fs::read_to_string(dir.file("alive")));
+    let rest = match marker {
+        Ok(marker) => {
+            (record.leftovers, record.unkilled) = kill_marked(&marker, group.as_deref());
+            String::new()
+        }
+        Err(error) => format!("; what the run left behind is unknown: {error}"),
+    };
     record.note = Some(format!("the run's supervisor ended without a record ({how}){rest}"));
     record
 }
@@ -28,55 +39,88 @@ use by_marker::kill_marked;
 
 #[cfg(target_os = "linux")]
 mod by_marker {
-    use crate::supervise::procfs::{Stat, pids};
+    use crate::supervise::cgroup::Group;
+    use crate::supervise::procfs::{Stat, descendants, pids};
     use crate::supervise::record::{MARKER_VARIABLE, Process};
-    use crate::supervise::tree::{KILL_LIMIT, MAX_NAMED, signal_same};
-    use rustix::process::Signal;
+    use crate::supervise::tree::{KILL_LIMIT, MAX_NAMED, reap, signal_same};
+    use rustix::process::{Pid, Signal};
     use std::collections::BTreeMap;
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
     /// From one look at what is left to the next.
     const PASS: Duration = Duration::from_millis(5);
 
     /// Gives what was killed and what could not be.
-    pub(super) fn kill_marked(marker: &str) -> (Vec<Process>, Vec<Process>) {
+    pub(super) fn kill_marked(marker: &str, group: Option<&Path>) -> (Vec<Process>, Vec<Process>) {
         if marker.is_empty() {
             return (Vec::new(), Vec::new());
         }
+        let group = group.and_then(|path| Group::of_run(path, marker));
         let entry = format!("{MARKER_VARIABLE}={marker}");
         let until = Instant::now() + KILL_LIMIT;
         let mut seen = BTreeMap::new();
-        loop {
-            let left: Vec<Stat> = marked(&entry);
+        let unkilled = loop {
+            let left = left_of(&entry, group.as_ref());
             if left.is_empty() || Instant::now() >= until {
-                let unkilled = left.iter().take(MAX_NAMED).map(Stat::process).collect();
-                return (seen.into_values().take(MAX_NAMED).collect(), unkilled);
+                break left.iter().take(MAX_NAMED).map(Stat::process).collect();
+            }
+            if let Some(group) = &group {
+                group.kill();
             }
             for stat in left {
                 signal_same(&stat, Signal::KILL);
                 seen.insert((stat.pid, stat.started), stat.process());
             }
             std::thread::sleep(PASS);
+        };
+        if let Some(group) = group {
+            group.end();
         }
+        reap_adopted(seen.keys());
+        (seen.into_values().take(MAX_NAMED).collect(), unkilled)
     }
 
-    fn marked(entry: &str) -> Vec<Stat> {
+    /// What carries the marker, what is in the group, and all that those have started.
+    fn left_of(entry: &str, group: Option<&Group>) -> Vec<Stat> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        pids()
-            .filter(|pid| *pid != me)
-            .filter_map(|pid| {
-                // Read first: the signal goes only to a process that still has this start time.
-                let stat = Stat::of(pid).filter(|stat| !stat.dead)?;
-                let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-                environment.split(|byte| *byte == 0).any(|it| it == entry.as_bytes()).then_some(stat)
-            })
-            .collect()
+        let members = group.map(Group::members).unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for pid in pids().filter(|pid| *pid != me) {
+            // Read first: the signal goes only to a process that still has this start time.
+            let Some(stat) = Stat::of(pid).filter(|stat| !stat.dead) else { continue };
+            if members.contains(&pid) || is_marked(pid, entry) {
+                found.insert(pid, stat);
+            }
+        }
+        let parents: Vec<i32> = found.keys().copied().collect();
+        for stat in descendants(&parents).into_iter().filter(|stat| !stat.dead && stat.pid != me) {
+            found.entry(stat.pid).or_insert(stat);
+        }
+        found.into_values().collect()
+    }
+
+    fn is_marked(pid: i32, entry: &str) -> bool {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|it| it == entry.as_bytes())
+    }
+
+    /// A daemon that is the first process of a container gets the orphans of a supervisor that died, and nobody else reaps them.
+    fn reap_adopted<'a>(killed: impl Iterator<Item = &'a (i32, u64)>) {
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        for (pid, started) in killed {
+            let adopted = Stat::of(*pid).filter(|stat| stat.parent == me && stat.started == *started);
+            if let Some(pid) = adopted.and_then(|stat| Pid::from_raw(stat.pid)) {
+                reap(pid);
+            }
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn kill_marked(
     _marker: &str,
+    _group: Option<&std::path::Path>,
 ) -> (Vec<crate::supervise::record::Process>, Vec<crate::supervise::record::Process>) {
     (Vec::new(), Vec::new())
 }

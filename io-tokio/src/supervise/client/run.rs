@@ -2,13 +2,15 @@
 
 use super::error::StdinError;
 use super::launcher::Shared;
+use super::link::wake;
 use super::lost;
 use super::outbound::Outbound;
 use super::spec::Credit;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
-use crate::supervise::record::{ExitRecord, RunDir, Status};
+use crate::supervise::record::{ExitRecord, Identity, RunDir, Status, boot_id};
 use bytes::Bytes;
+use rustix::process::Signal;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -28,12 +30,16 @@ const CONTROL_LIMIT: usize = 64 * 1024;
 /// How far reading goes at most before it is acknowledged, in bytes; a quarter of a budget that is smaller.
 const CREDIT_STEP: u64 = 1024 * 1024;
 
-/// How often the supervisor of an attached run is looked at when nothing else happens.
+/// How often a supervisor is looked after when nothing else happens: one that is not our child may be gone, and each may have been
+/// stopped by its own agent. To wake it up without asking costs one system call.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// From the moment when everything should have been killed to the one when the supervisor itself is: it may wait
 /// for processes in uninterruptible sleep and for a full disk.
 const SUPERVISOR_LIMIT: Duration = Duration::from_secs(90);
+
+/// The same for a supervisor that is stopped whenever it is looked at.
+const STOPPED_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a run says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +67,9 @@ pub struct Run {
     agent: Option<i32>,
     /// The supervisor, where it is our child.
     child: Option<Child>,
+    /// The supervisor of an attached run, as the status names it.
+    supervisor: Option<Identity>,
+    boot_id: Option<String>,
     watch: Watch,
     stdout: Spool,
     stderr: Spool,
@@ -144,6 +153,8 @@ impl Run {
         Self {
             agent,
             child: None,
+            supervisor: None,
+            boot_id: None,
             watch,
             stdout: Spool::open(&dir, "stdout", from.stdout),
             stderr: Spool::open(&dir, "stderr", from.stderr),
@@ -169,9 +180,14 @@ impl Run {
         from: Position,
         credit: Credit,
     ) -> Self {
-        let agent = status.map(|status| status.agent.pid);
+        // After a restart of the machine the numbers are other processes'.
+        let current = status.filter(|status| status.boot_id == boot_id());
+        let agent = current.map(|status| status.agent.pid);
         let budget = status.map_or(0, |status| status.spool_budget);
-        Self::open(shared, dir, agent, from, credit, budget)
+        let mut run = Self::open(shared, dir, agent, from, credit, budget);
+        run.supervisor = current.map(|status| status.supervisor.clone());
+        run.boot_id = current.and_then(|status| status.boot_id.clone());
+        run
     }
 
     pub(super) fn owning(mut self, supervisor: Child) -> Self {
@@ -222,7 +238,7 @@ impl Run {
                 () = self.watch.changed() => {}
                 () = writable(self.stdin.as_ref()) => {}
                 () = writable(self.control.as_ref()) => {}
-                () = sleep(LOOK), if self.child.is_none() => {}
+                () = sleep(LOOK) => self.look_after_supervisor(),
                 () = sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
                     self.give_up_at = None;
                     self.kill_supervisor();
@@ -266,10 +282,37 @@ impl Run {
 
     /// An agent can stop its supervisor, which then hears nothing.
     fn wake_supervisor(&self) {
-        let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
-        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        match &self.child {
+            Some(child) => wake(child),
+            None => self.signal_strange_supervisor(Signal::CONT),
         }
+    }
+
+    fn look_after_supervisor(&mut self) {
+        // One that should have ended the run by now, and is stopped again and again, will never get to it.
+        let overdue =
+            self.give_up_at.is_some_and(|at| at - SUPERVISOR_LIMIT + STOPPED_LIMIT < Instant::now());
+        if overdue && self.supervisor_is_stopped() {
+            self.kill_supervisor();
+        } else {
+            self.wake_supervisor();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn supervisor_is_stopped(&self) -> bool {
+        use crate::supervise::procfs::{Stat, living};
+        let stat = match (&self.child, &self.supervisor) {
+            (Some(child), _) => child.id().and_then(|pid| Stat::of(i32::try_from(pid).ok()?)),
+            (None, Some(supervisor)) => living(supervisor, self.boot_id.as_deref()),
+            (None, None) => None,
+        };
+        stat.is_some_and(|stat| stat.stopped)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn supervisor_is_stopped(&self) -> bool {
+        false
     }
 
     /// Up to here everything was dealt with for good: its space can be given back, and the agent may write more.
@@ -372,7 +415,11 @@ impl Run {
     async fn settle(&self, how: String) -> ExitRecord {
         let dir = self.dir.clone();
         let settled = tokio::task::spawn_blocking(move || match dir.exit() {
-            Ok(Some(record)) => record,
+            Ok(Some(record)) => {
+                // Beside what follows from it.
+                tokio::task::spawn_blocking(move || dir.sync("exit.json"));
+                record
+            }
             Ok(None) => lost::settle(&dir, &how),
             Err(error) => lost::settle(&dir, &format!("{how}; {error}")),
         });
@@ -389,24 +436,23 @@ impl Run {
         if let Some(child) = &mut self.child {
             let _ = child.start_kill();
         } else {
-            self.kill_strange_supervisor();
+            self.signal_strange_supervisor(Signal::KILL);
         }
     }
 
+    /// For a supervisor that is not our child: nothing else than the process that the status names is signalled.
     #[cfg(target_os = "linux")]
-    fn kill_strange_supervisor(&self) {
+    fn signal_strange_supervisor(&self, signal: Signal) {
         use crate::supervise::{procfs, tree};
-        if let Ok(status) = self.dir.status()
-            && status.boot_id == procfs::boot_id()
-            && let Some(stat) = procfs::Stat::of(status.supervisor.pid)
-            && Some(stat.started) == status.supervisor.started
+        if let Some(supervisor) = &self.supervisor
+            && let Some(stat) = procfs::living(supervisor, self.boot_id.as_deref())
         {
-            tree::signal_same(&stat, rustix::process::Signal::KILL);
+            tree::signal_same(&stat, signal);
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn kill_strange_supervisor(&self) {}
+    fn signal_strange_supervisor(&self, _signal: Signal) {}
 }
 
 /// Waits for the end of a supervisor that is our child; for ever when it is not.

@@ -3,6 +3,7 @@
 use super::run::{self, Run};
 use super::spool::Spool;
 use super::{Warm, feed::Feed};
+use crate::supervise::cgroup::Group;
 use crate::supervise::frame::{self, Kind};
 use crate::supervise::protocol::{self, Answer, Failure, FailureClass, LaunchOrder};
 use crate::supervise::record::{EndedBy, ExitRecord, Identity, RunDir, Status, boot_id};
@@ -30,16 +31,19 @@ pub(super) fn launch(mut warm: Warm, order: &LaunchOrder) -> io::Result<()> {
             return Ok(());
         }
     };
-    match start(&mut warm, order, &dir) {
+    let group = Group::make(&order.marker, warm.helper.as_raw_nonzero().get());
+    match start(&mut warm, order, &dir, group.as_ref()) {
         Ok(run) => {
             warm.answer(&Answer::Launched);
-            let Warm { signals, .. } = warm;
-            let done = run::supervise(run, signals, &dir);
+            let done = run::supervise(Run { group, ..run }, warm.signals, warm.parent, &dir);
             drop(alive);
             done
         }
         Err(mut failure) => {
             let exit = warm.helper_exit();
+            if let Some(group) = &group {
+                group.end();
+            }
             if failure.class == FailureClass::HelperDied {
                 failure.text = exit.to_string();
             }
@@ -72,7 +76,7 @@ fn claim(order: &LaunchOrder, dir: &RunDir) -> Result<File, Failure> {
     Ok(alive)
 }
 
-fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<Run, Failure> {
+fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir, group: Option<&Group>) -> Result<Run, Failure> {
     if order.version != protocol::VERSION {
         let text =
             format!("the daemon speaks version {}, this supervisor {}", order.version, protocol::VERSION);
@@ -88,7 +92,7 @@ fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<Run, Fail
     let stdin = fifo(dir, "stdin").map_err(|error| at("stdin", error))?;
     let prompt = File::open(dir.file("prompt")).map_err(|error| at("prompt", error))?;
     // Before the agent runs, so that no agent is ever without a record.
-    dir.write_json("status.json", &status(warm, order)).map_err(|error| at("status.json", error))?;
+    dir.write_json("status.json", &status(warm, order, group)).map_err(|error| at("status.json", error))?;
 
     let other = |error: io::Error| Failure { class: FailureClass::Other, text: error.to_string() };
     let (agent_stdin, our_stdin) = io::pipe().map_err(other)?;
@@ -113,6 +117,7 @@ fn start(warm: &mut Warm, order: &LaunchOrder, dir: &RunDir) -> Result<Run, Fail
         stderr: Spool::new(our_stderr, stderr, order.spool_budget),
         feed: Feed::new(our_stdin, prompt, stdin, !order.keep_stdin_open),
         leftover_grace: Duration::from_millis(order.leftover_grace_ms),
+        group: None,
     };
     Ok(run)
 }
@@ -156,7 +161,7 @@ fn fifo(dir: &RunDir, name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-fn status(warm: &Warm, order: &LaunchOrder) -> Status {
+fn status(warm: &Warm, order: &LaunchOrder, group: Option<&Group>) -> Status {
     Status {
         version: crate::supervise::record::VERSION,
         task: order.task.clone(),
@@ -166,6 +171,7 @@ fn status(warm: &Warm, order: &LaunchOrder) -> Status {
         boot_id: boot_id(),
         marker: order.marker.clone(),
         spool_budget: order.spool_budget,
+        cgroup: group.map(|group| group.path().to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Signals;
 use super::feed::Feed;
 use super::spool::{CHUNK, Spool};
+use crate::supervise::cgroup::Group;
 use crate::supervise::protocol::Command;
 use crate::supervise::record::{EndedBy, ExitRecord, RunDir};
 use crate::supervise::tree::{self, Children, Ending};
@@ -31,10 +32,14 @@ pub(super) struct Run {
     pub(super) feed: Feed,
     /// From the polite signal to what the agent left behind until the kill.
     pub(super) leftover_grace: Duration,
+    /// Holds all that the agent starts, where there is one.
+    pub(super) group: Option<Group>,
 }
 
 /// Stays until the run is over and its record is written.
-pub(super) fn supervise(run: Run, mut signals: Signals, dir: &RunDir) -> io::Result<()> {
+///
+/// `parent` was the daemon at the start.
+pub(super) fn supervise(run: Run, mut signals: Signals, parent: Option<Pid>, dir: &RunDir) -> io::Result<()> {
     let mut state = State {
         run,
         commands: Vec::new(),
@@ -56,8 +61,16 @@ pub(super) fn supervise(run: Run, mut signals: Signals, dir: &RunDir) -> io::Res
         }
         signalled = state.move_bytes(&signals, &mut buffer)?;
     }
+    if let Some(group) = &state.run.group {
+        group.end();
+    }
     state.finish(&mut buffer);
-    write_record(&state.record, dir)
+    write_record(&state.record, dir)?;
+    // A daemon that waits for our end sees to it beside its own work.
+    if rustix::process::getppid() != parent {
+        dir.sync("exit.json");
+    }
+    Ok(())
 }
 
 #[derive(PartialEq, Eq)]
@@ -148,7 +161,11 @@ impl State {
             return Flow::On;
         }
         let leader = (self.agent == Agent::Runs).then_some(self.run.agent);
-        let (ending, unkilled) = tree::kill_all(leader, &signals.woken);
+        let (ending, unkilled) = tree::kill_all(leader, &signals.woken, || {
+            if let Some(group) = &self.run.group {
+                group.kill();
+            }
+        });
         if leader.is_some() {
             self.ended(ending);
         }

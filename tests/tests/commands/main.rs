@@ -1,0 +1,13 @@
+//! The commands of a daemon's life over the real binary: start in the background, stop, drain, restart, status, logs.
+//!
+//! They look at processes by way of Linux.
+#![cfg(target_os = "linux")]
+
+mod bed;
+mod drain;
+mod foreign;
+mod logs;
+mod restart;
+mod start;
+mod status;
+mod stop;

@@ -1,0 +1,58 @@
+//! A restart.
+
+use crate::bed::{Bed, refused, succeeded};
+use longshore_tests::{ReservedPort, is_alive};
+use serde_json::json;
+use std::fs;
+
+#[tokio::test]
+async fn cli_73_a_restart_with_nothing_running_is_a_start() {
+    let bed = Bed::new().await;
+    let said = bed.home.run(&["daemon", "restart", "--device-name", "box"]).await;
+    succeeded(&said);
+    assert!(said.out.is_empty() && said.err.contains("started"), "{said:?}");
+    assert_eq!(bed.status().await["device_name"], "box");
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+}
+
+#[tokio::test]
+async fn cli_72_a_restart_that_would_fail_leaves_the_daemon_as_it_is() {
+    let bed = Bed::new().await;
+    let daemon = bed.daemon().await;
+    let nobody = ReservedPort::new();
+    let url = format!("http://127.0.0.1:{}", nobody.port());
+    let good = fs::read(bed.home.config_file()).expect("a config file");
+
+    let gone = bed.home.run(&["daemon", "restart", "--server-url", &url]).await;
+    assert!(refused(&gone).contains(&url), "{gone:?}");
+    let bad = bed.home.run(&["daemon", "restart", "--poll-interval", "soon"]).await;
+    assert!(refused(&bad).contains("--poll-interval"), "{bad:?}");
+    fs::write(bed.home.config_file(), json!({ "token": "mul_of_somebody_else" }).to_string())
+        .expect("written");
+    let denied = bed.home.run(&["daemon", "restart"]).await;
+    assert!(refused(&denied).contains("multica login"), "{denied:?}");
+    fs::write(bed.home.config_file(), "{}").expect("written");
+    let none = bed.home.run(&["daemon", "restart"]).await;
+    assert!(refused(&none).contains("no token"), "{none:?}");
+
+    fs::write(bed.home.config_file(), good).expect("written");
+    assert_eq!(bed.pid().await, daemon.id());
+    assert_eq!(bed.status().await["state"], "running");
+    assert!(daemon.stop().await.status.success());
+}
+
+#[tokio::test]
+async fn cli_74_a_restart_waits_for_the_old_process_and_takes_nothing_off_line() {
+    let bed = Bed::new().await;
+    let old = bed.daemon().await;
+    let said = bed.home.run(&["daemon", "restart"]).await;
+    succeeded(&said);
+    assert!(!is_alive(old.id()));
+    assert!(old.ended().await.status.success());
+    let new = bed.pid().await;
+    assert_ne!(new, old.id());
+    assert!(is_alive(new) && said.err.contains(&new.to_string()), "{said:?}");
+    assert_eq!((bed.off_line(), bed.pid_file()), (0, Some(new.to_string())));
+    assert_eq!(bed.status().await["state"], "running");
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+}
