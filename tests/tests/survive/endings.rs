@@ -159,7 +159,7 @@ async fn ended(end: End, agent: Agent) -> Audit {
         audit.require(won || row.state != State::Completed, || {
             format!("{} without a word", row.state.as_str())
         });
-        audit.says = "whichever comes first, told once".to_owned();
+        audit.says = "whichever comes first, told once".into();
     } else {
         audit.says = audit::ending(&rig, &row, &mut audit);
     }
