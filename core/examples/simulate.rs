@@ -48,7 +48,9 @@ fn main() {
     let begun = Instant::now();
     for seed in from..from + seeds {
         let cfg = SimConfig { rules, record, ..SimConfig::swarm(seed) };
-        let cfg = SimConfig { steps: steps_each.unwrap_or(cfg.steps), ..cfg };
+        // The same worlds as those of `longshore trace simulate --steps`.
+        let horizon = steps_each.map_or(cfg.horizon, |_| cfg.horizon.max(Duration::from_hours(24)));
+        let cfg = SimConfig { steps: steps_each.unwrap_or(cfg.steps), horizon, ..cfg };
         #[cfg(feature = "canary")]
         let cfg = SimConfig { canary: canary(&args), ..cfg };
         let outcome = run(&cfg);

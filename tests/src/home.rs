@@ -4,7 +4,7 @@ use crate::agents::{Agents, Invocation};
 use crate::daemon::DaemonUnderTest;
 use crate::driver::DriverUnderTest;
 use crate::port::ReservedPort;
-use crate::processes::{carrying, kill_carrying};
+use crate::processes::{carrying, heed_interrupts, kill_carrying};
 use longshore_core::config::Config;
 use longshore_core::id::{TaskId, WorkspaceId};
 use longshore_io_tokio::plane::Server;
@@ -33,6 +33,7 @@ impl Home {
     /// A place for a daemon of `server`. `executable` is the binary under test. There is a `claude`, which is the agent
     /// double.
     pub fn new(executable: impl Into<PathBuf>, server: &Server) -> Self {
+        heed_interrupts();
         let executable = executable.into();
         let dir = tempfile::Builder::new().prefix("ls-").tempdir_in("/tmp").expect("a directory");
         let at = |name: &str| dir.path().join(name);

@@ -23,4 +23,4 @@ pub use driver::{DriverUnderTest, Finished};
 pub use gate::{Gate, HeldReader};
 pub use home::Home;
 pub use port::ReservedPort;
-pub use processes::{carrying, is_alive, signal, wait_for_end};
+pub use processes::{carrying, heed_interrupts, is_alive, signal, wait_for_end};

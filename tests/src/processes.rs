@@ -3,6 +3,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 /// The ids of all living processes whose environment has exactly this entry, such as `HOME=/some/where`.
@@ -15,6 +16,20 @@ pub fn carrying(entry: &str) -> Vec<i32> {
         environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
     })
     .collect()
+}
+
+/// Has what is started from here on heed SIGINT, also where the tests themselves were started with it ignored, as a script does with what it
+/// starts in the background: a handler ends at an exec, what is ignored stays so.
+pub fn heed_interrupts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        if mask >> (Signal::INT.as_raw() - 1) & 1 == 1 {
+            signal_hook::flag::register(Signal::INT.as_raw(), Arc::default()).expect("a handler");
+        }
+    });
 }
 
 /// Whether the process exists and has not ended.

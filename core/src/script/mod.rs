@@ -13,6 +13,7 @@ mod reply;
 mod roster;
 mod runner;
 mod scope;
+mod served;
 mod shrink;
 #[cfg(feature = "proptest")]
 mod strategy;
@@ -24,8 +25,14 @@ pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;
 pub use label::{effect_label, event_label, input_label};
 pub use runner::{Input, Runner, replay};
+pub use served::{Served, honest, read_note, untrue};
 pub use shrink::shrink;
 #[cfg(feature = "proptest")]
 pub use strategy::bytes;
 pub use swarm::Size;
 pub use world::World;
+#[cfg(feature = "sim")]
+pub(crate) use {
+    served::{note, upto},
+    shrink::shrink_lines,
+};

@@ -2,10 +2,12 @@
 
 use super::World;
 use super::choose::Choose;
+use super::world::Call;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{Daemon, RestoreError};
-use crate::effect::{Effect, Effects, Fact};
+use crate::effect::{ApiCall, Effect, Effects, Fact};
 use crate::event::Event;
+use crate::id::OpId;
 use crate::ledger::{Ledger, Record};
 use crate::observe::{Rules, Step, Violation};
 use crate::rng::Seed;
@@ -102,6 +104,14 @@ impl Runner {
     /// The effects of the last step.
     pub fn effects(&self) -> &[Effect] {
         self.effects.as_slice()
+    }
+
+    /// The request to the server that is on its way under this number.
+    pub fn call(&self, op: OpId) -> Option<&ApiCall> {
+        match self.world.open.get(&op) {
+            Some(Call::Api(call)) => Some(call),
+            _ => None,
+        }
     }
 
     /// Gives the daemon one event.

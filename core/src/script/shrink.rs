@@ -25,12 +25,24 @@ pub fn shrink(
     script: &[Input],
     fails: &mut dyn FnMut(&[Input]) -> bool,
 ) -> Vec<Input> {
-    let mut fails = |script: &[Input]| catch_unwind(AssertUnwindSafe(|| fails(script))).unwrap_or(true);
+    shrink_lines(cfg, seed, script, &mut |script, _| fails(script)).0
+}
+
+/// The same for a script that more is known of: `fails` is also given which line of the first script each line was. Returns that of what is left, too.
+pub(crate) fn shrink_lines(
+    cfg: &Config,
+    seed: Seed,
+    script: &[Input],
+    fails: &mut dyn FnMut(&[Input], &[usize]) -> bool,
+) -> (Vec<Input>, Vec<usize>) {
+    let mut fails = |(script, lines): &(Vec<Input>, Vec<usize>)| {
+        catch_unwind(AssertUnwindSafe(|| fails(script, lines))).unwrap_or(true)
+    };
     let addresses = Addresses::of(cfg, seed, script);
     let mut kept: Vec<usize> = (0..script.len()).collect();
     let mut best = addresses.rebuild(cfg, seed, script, &kept);
     if !fails(&best) {
-        return script.to_vec();
+        return (script.to_vec(), kept);
     }
     let mut tries = 0;
     let mut chunk = kept.len().div_ceil(2).max(1);
@@ -114,10 +126,16 @@ impl Addresses {
         }
     }
 
-    /// The kept lines as a script of their own. A line that has nothing to answer any more is left out.
-    fn rebuild(&self, cfg: &Config, seed: Seed, script: &[Input], kept: &[usize]) -> Vec<Input> {
-        let mut rebuilt = Vec::with_capacity(kept.len());
-        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return rebuilt };
+    /// The kept lines as a script of their own, and which of them it has. A line that has nothing to answer any more is left out.
+    fn rebuild(
+        &self,
+        cfg: &Config,
+        seed: Seed,
+        script: &[Input],
+        kept: &[usize],
+    ) -> (Vec<Input>, Vec<usize>) {
+        let (mut rebuilt, mut lines) = (Vec::with_capacity(kept.len()), Vec::with_capacity(kept.len()));
+        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return (rebuilt, lines) };
         let (mut new, mut used) = (BTreeMap::new(), BTreeSet::new());
         let (mut life, mut seen) = (0, 0);
         for line in kept {
@@ -130,6 +148,7 @@ impl Addresses {
                 crash @ Input::Crash { .. } => {
                     used.clear();
                     rebuilt.push(crash.clone());
+                    lines.push(*line);
                     if catch_unwind(AssertUnwindSafe(|| runner.take(crash).len())).is_err() {
                         break;
                     }
@@ -157,11 +176,12 @@ impl Addresses {
                 Event::Tick | Event::Stop { .. } | Event::Recovered { .. } | Event::Gate { .. } => {}
             }
             rebuilt.push(Input::Event { now: *now, event: event.clone() });
+            lines.push(*line);
             if catch_unwind(AssertUnwindSafe(|| runner.feed(*now, event).len())).is_err() {
                 break;
             }
         }
-        rebuilt
+        (rebuilt, lines)
     }
 }
 

@@ -5,11 +5,12 @@ use super::fault::{Fault, Faults};
 use super::run::{Failure, FailureKind};
 use super::world::{About, World};
 use crate::effect::{EndReason, PhaseName, ReportKind, StopPhase};
-use crate::event::{ClaimKey, RunEnd};
+use crate::event::{ClaimKey, Event, RunEnd};
 use crate::id::{OpId, TaskId};
 use crate::plane::{State, Task};
 use crate::reason::FailReason;
-use std::collections::BTreeMap;
+use crate::script::{Input, Served};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// After everything works again, the daemon has this much virtual time to come to rest.
@@ -138,8 +139,12 @@ impl World {
     }
 
     pub(super) fn failed(&self, kind: FailureKind, rule: &str, story: String) -> Box<Failure> {
-        let (seed, script) =
-            self.life.as_ref().map(|life| (life.seed, life.script.clone())).unwrap_or_default();
+        let (seed, script, served) = self
+            .life
+            .as_ref()
+            .map(|life| (life.seed, life.script.clone(), life.served.clone()))
+            .unwrap_or_default();
+        let served = by_line(&script, &served);
         Box::new(Failure {
             seed: self.cfg.seed,
             kind,
@@ -150,6 +155,7 @@ impl World {
             config: self.cfg.daemon.clone(),
             core_seed: seed,
             script,
+            served,
             log: self.log.iter().cloned().collect(),
         })
     }
@@ -263,6 +269,18 @@ impl World {
     const fn had(&self, fault: Fault) -> bool {
         self.had & fault.bit() != 0
     }
+}
+
+/// What the server did about the request that each line ends; of a repeated line the first counts.
+fn by_line(script: &[Input], served: &BTreeMap<OpId, Served>) -> BTreeMap<usize, Served> {
+    let mut ended = BTreeSet::new();
+    let line = |(line, input): (usize, &Input)| match input {
+        Input::Event { event: Event::Api { op, .. }, .. } if ended.insert(*op) => {
+            Some((line, served.get(op).cloned().unwrap_or_default()))
+        }
+        _ => None,
+    };
+    script.iter().enumerate().filter_map(line).collect()
 }
 
 /// Whether a report says what the run came to.

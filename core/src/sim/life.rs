@@ -7,10 +7,12 @@ use super::world::World;
 use crate::daemon::Daemon;
 use crate::effect::{Effect, Effects, ExitReport};
 use crate::event::{ClaimKey, Event};
+use crate::id::OpId;
 use crate::observe::{Rules, Step};
 use crate::rng::Seed;
-use crate::script::{Choose, Input};
+use crate::script::{Choose, Input, Served};
 use crate::time::{Instant, Now};
+use std::collections::BTreeMap;
 
 /// A daemon at work.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Life {
     pub(super) rules: Option<Rules>,
     pub(super) seed: Seed,
     pub(super) script: Vec<Input>,
+    /// How often the server acted upon each of its requests, if that is recorded.
+    pub(super) served: BTreeMap<OpId, Served>,
     effects: Effects,
     /// True time of its beginning.
     started: u64,
@@ -89,6 +93,7 @@ impl World {
             rules,
             seed,
             script: Vec::new(),
+            served: BTreeMap::new(),
             effects,
             started,
             slept_before: self.slept,

@@ -6,12 +6,10 @@ use super::queue::{Fate, What};
 use super::world::{About, Open, World};
 use crate::effect::{ApiCall, WsCmd};
 use crate::error::{ApiError, Refusal};
-#[cfg(feature = "canary")]
-use crate::event::ApiReply;
-use crate::event::{Event, WsEvent};
+use crate::event::{ApiReply, Event, WsEvent};
 use crate::id::{ConnGen, OpId};
 use crate::plane::Hint;
-use crate::script::Choose;
+use crate::script::{Choose, upto};
 use crate::time::Instant;
 
 /// The adapter's own limit comes so long after the core's.
@@ -120,9 +118,9 @@ impl World {
         {
             self.orphans_are_orphans(runtime);
         }
-        let reply = self.commit(call);
+        let reply = self.commit_of(life, op, call);
         #[cfg(feature = "canary")]
-        let (reply, fate) = self.sabotage(call, reply, fate);
+        let (reply, fate) = self.sabotage((life, op), call, reply, fate);
         if fate != Fate::Answered && matches!(call, ApiCall::Start(_)) && reply.is_ok() {
             self.marks.hit(Mark::StartInDoubt);
         }
@@ -140,9 +138,22 @@ impl World {
         self.queue.push(at, What::Done { life, op, event: Event::Api { op, r } });
     }
 
+    /// Does what is asked, and takes note of it for a failure that is made small.
+    fn commit_of(&mut self, life: u32, op: OpId, call: &ApiCall) -> Result<ApiReply, ApiError> {
+        let reply = self.commit(call);
+        if self.cfg.record
+            && life == self.lives
+            && let (Ok(reply), Some(life)) = (&reply, &mut self.life)
+        {
+            life.served.entry(op).or_default().push(upto(call, reply));
+        }
+        reply
+    }
+
     #[cfg(feature = "canary")]
     fn sabotage(
         &mut self,
+        (life, op): (u32, OpId),
         call: &ApiCall,
         reply: Result<ApiReply, ApiError>,
         fate: Fate,
@@ -150,7 +161,7 @@ impl World {
         use super::config::Canary;
         let again = self.cfg.canary == Some(Canary::RetriesPosts);
         if again && fate == Fate::Lost && matches!(call, ApiCall::Messages { .. }) {
-            return (self.commit(call), Fate::Answered);
+            return (self.commit_of(life, op, call), Fate::Answered);
         }
         (reply, fate)
     }

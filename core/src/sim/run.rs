@@ -6,10 +6,12 @@ use super::marks::Marks;
 use super::world::World;
 use crate::config::Config;
 use crate::digest::Digest;
+use crate::event::Event;
 use crate::rng::Seed;
-use crate::script::{self, Input, Runner};
+use crate::script::{self, Input, Runner, Served, untrue};
 use crate::time::Now;
 use crate::trace::{Header, encode};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,6 +53,8 @@ pub struct Failure {
     pub core_seed: Seed,
     /// What happened to the core in that life; empty unless it was recorded.
     pub script: Vec<Input>,
+    /// What the server did about the requests that lines of the script end.
+    pub served: BTreeMap<usize, Served>,
     /// What the world did, newest last; empty unless it was recorded.
     pub log: Vec<String>,
 }
@@ -164,17 +168,20 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
     let mut best = SimConfig { record: true, ..cfg.clone() };
     let mut failure = *run(&best).failure?;
     let mut spent = 0;
+    // A script that shows the failure without the world can be made small itself, which is cheaper: then the world need not be.
+    let alone = shown(&failure).is_some();
+    let budget = if alone { SHRINK_STEPS / 6 } else { SHRINK_STEPS };
     // The same failure in a world like this one, of this seed or another, in no more steps of the last life than `most`.
     let mut same = |cfg: &SimConfig, worlds: u64, rule: &str, most: usize| {
         (0..worlds).find_map(|nth| {
-            if spent > SHRINK_STEPS {
+            if spent > budget {
                 return None;
             }
             let cfg = SimConfig { seed: cfg.seed.wrapping_add(nth.wrapping_mul(0x9e37_79b9)), ..cfg.clone() };
             let outcome = run(&cfg);
             spent += outcome.steps;
             let found = outcome.failure.filter(|found| found.rule == rule && found.script.len() <= most)?;
-            Some((cfg, *found))
+            (!alone || shown(&found).is_some()).then_some((cfg, *found))
         })
     };
     for secs in SHORT {
@@ -219,19 +226,72 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
         }
     }
     failure.seed = cfg.seed;
-    let (config, seed) = (failure.config.clone(), failure.core_seed);
-    let mut broken = |lines: &[Input]| {
-        // A liveness rule is broken only once the world has been healed.
-        [false, true].into_iter().any(|heal| {
-            script::replay(&config, seed, lines, heal)
-                .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == failure.rule))
-        })
-    };
-    let alone = catch_unwind(AssertUnwindSafe(|| broken(&failure.script))).unwrap_or(true);
-    if alone {
-        failure.script = script::shrink(&config, seed, &failure.script, &mut broken);
+    let shown = shown(&failure);
+    match shown {
+        Some(Shown::Rule) => {
+            let Failure { config, core_seed, script, rule, .. } = &failure;
+            let mut breaks = |lines: &[Input]| breaks(config, *core_seed, lines, rule);
+            failure.script = script::shrink(config, *core_seed, script, &mut breaks);
+            failure.served.clear();
+        }
+        Some(Shown::Rows(rule)) => shrink_untrue(&mut failure, rule),
+        None => {}
     }
-    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone })
+    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone: shown.is_some() })
+}
+
+/// What shows a failure in the script of one life, without the world.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// A rule, or a panic of the core.
+    Rule,
+    /// What the server did, by this rule.
+    Rows(&'static str),
+}
+
+fn shown(failure: &Failure) -> Option<Shown> {
+    let Failure { config, core_seed, script, served, rule, kind, .. } = failure;
+    let breaks = || breaks(config, *core_seed, script, rule);
+    // What the world alone knows is no rule of the daemon, so there is no need to look.
+    if *kind != FailureKind::Truth && catch_unwind(AssertUnwindSafe(breaks)).unwrap_or(true) {
+        return Some(Shown::Rule);
+    }
+    let (found, _) = untrue(config, *core_seed, script, served)?;
+    shown_by(rule, found).then_some(Shown::Rows(found))
+}
+
+/// Whether a script breaks a rule; one about liveness is broken only once the world has been healed.
+fn breaks(config: &Config, seed: Seed, lines: &[Input], rule: &str) -> bool {
+    [false, true].into_iter().any(|heal| {
+        script::replay(config, seed, lines, heal)
+            .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == rule))
+    })
+}
+
+/// Whether a failure that the world saw is one that is seen so in a script.
+fn shown_by(failure: &str, rule: &str) -> bool {
+    match rule {
+        "ONE-END" => ["ONE-END", "STRANDED", "liveness"].contains(&failure),
+        _ => failure == rule,
+    }
+}
+
+/// Makes the script of a failure small that only the server's rows show.
+fn shrink_untrue(failure: &mut Failure, rule: &str) {
+    let Failure { config, core_seed, script, served, .. } = &*failure;
+    let of = |lines: &[usize]| -> BTreeMap<usize, Served> {
+        let deeds = lines.iter().enumerate();
+        deeds.filter_map(|(to, from)| Some((to, served.get(from)?.clone()))).collect()
+    };
+    let shows = |script: &[Input], served: &BTreeMap<usize, Served>| {
+        untrue(config, *core_seed, script, served).filter(|(found, _)| *found == rule)
+    };
+    let (script, lines) = script::shrink_lines(config, *core_seed, script, &mut |script, lines| {
+        shows(script, &of(lines)).is_some()
+    });
+    let served = of(&lines);
+    let story = shows(&script, &served).map_or_else(|| failure.story.clone(), |(_, story)| story);
+    (failure.script, failure.served, failure.story) = (script, served, story);
 }
 
 impl Shrunk {
@@ -241,7 +301,7 @@ impl Shrunk {
     /// # Errors
     /// If serialisation fails, which no record is known to make it do.
     pub fn trace(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let Failure { seed, rule, story, config, core_seed, script, .. } = &self.failure;
+        let Failure { seed, rule, story, config, core_seed, script, served, .. } = &self.failure;
         let mut out = Vec::new();
         let Ok(mut runner) = Runner::new(config.clone(), *core_seed) else { return Ok(out) };
         let start: Now = runner.world.now();
@@ -251,10 +311,15 @@ impl Shrunk {
         encode::note(&mut out, 0, &format!("seed {seed}, rule {rule}: {story}"))?;
         encode::note(&mut out, 0, &format!("faults that it needs: {}", faults.join(", ")))?;
         let mut n = 0;
-        for input in script {
+        for (line, input) in script.iter().enumerate() {
             n += 1;
             // A panic of the core is what is shown: the trace then ends with the event that led to it.
             let Input::Event { now, event } = input else { continue };
+            if let (Event::Api { op, r }, Some(deeds)) = (event, served.get(&line))
+                && runner.call(*op).is_some_and(|call| script::honest(call, r) != *deeds)
+            {
+                encode::note(&mut out, n, &script::note(*op, deeds)?)?;
+            }
             let fed = catch_unwind(AssertUnwindSafe(|| {
                 runner.feed(*now, event.clone());
             }));

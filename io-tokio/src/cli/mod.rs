@@ -1,13 +1,15 @@
 //! The command line: what was typed becomes a [`Command`], and errors become one line and an exit code.
 
 mod args;
+mod command;
 mod exit;
 mod start;
 mod version;
 
-pub use args::{
+pub use args::parse;
+pub use command::{
     Command, DaemonLogs, DaemonStart, DaemonStatus, DaemonStop, Demo, DrainFor, Local, LogTarget,
-    TraceReplay, VersionOutput, Which, parse,
+    TraceReplay, VersionOutput, Which,
 };
 pub use exit::{Exit, debug_wanted, explain};
 pub use start::{StartRefusal, require_token, task_signal};

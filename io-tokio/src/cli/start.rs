@@ -1,6 +1,6 @@
 //! When a daemon is not started, nor anything done to one.
 
-use super::args::Command;
+use super::command::Command;
 use crate::config::{Env, Settings};
 use crate::secret::Secret;
 use serde_json::Value;

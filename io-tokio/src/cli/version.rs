@@ -1,6 +1,6 @@
 //! `version`: other programs read it, so its form is fixed.
 
-use super::args::VersionOutput;
+use super::command::VersionOutput;
 use crate::identity::{cli_version, commit};
 use std::ffi::OsString;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::detached::Startup;
 use super::error::ControlError;
-use super::health::{Health, Seen, probe};
+use super::health::{Health, Seen, other_user, probe};
 use super::place::Place;
 use super::running::collision;
 use super::{preflight, say};
@@ -96,6 +96,9 @@ pub async fn start(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<Exit, C
 }
 
 fn occupied(place: &Place, health: &Health) -> ControlError {
+    if let Some(owner) = other_user(place.port) {
+        return ControlError::OtherUser { port: place.port, owner };
+    }
     if !health.profile().fits(&place.profile) {
         return collision(place, health);
     }

@@ -47,6 +47,14 @@ pub enum ControlError {
         /// Whose daemon answers there.
         occupant: String,
     },
+    /// Another user of this machine has the port.
+    #[error("port {port} is used by a program of user id {owner}; choose another port with --health-port")]
+    OtherUser {
+        /// The port.
+        port: u16,
+        /// The user.
+        owner: u32,
+    },
     /// Something has the port and gives no answer.
     #[error(
         "something listens on port {port} and does not answer as a daemon does ({why}); see what it is, for example with \

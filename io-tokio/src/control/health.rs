@@ -2,7 +2,9 @@
 
 use super::error::ControlError;
 use crate::config::Profile;
+use crate::health::of_listener;
 use serde_json::{Map, Value};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 /// How long an answer is waited for: a daemon answers at once, whatever it is doing.
@@ -184,6 +186,16 @@ fn unanswered(error: &reqwest::Error) -> Unanswered {
     Unanswered::Silent("it answers with something other than HTTP".to_owned())
 }
 
+/// The user who has a port, if that is another one, as far as the system tells.
+pub(super) fn other_user(port: u16) -> Option<u32> {
+    let owner = of_listener(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+    other_than(owner, rustix::process::geteuid().as_raw())
+}
+
+fn other_than(owner: Option<u32>, me: u32) -> Option<u32> {
+    owner.filter(|owner| *owner != me)
+}
+
 /// Looks at a port.
 ///
 /// # Errors
@@ -209,6 +221,13 @@ mod tests {
         assert_eq!((go.pid(), go.state(), go.is_longshore()), (Some(7), "running", false));
         let ours = health(r#"{"status":"running","pid":0,"state":"draining"}"#).expect("a daemon");
         assert_eq!((ours.pid(), ours.state(), ours.is_longshore()), (None, "draining", true));
+    }
+
+    #[test]
+    fn a_daemon_of_another_user_is_told_apart() {
+        assert_eq!([Some(7), Some(8), None].map(|owner| other_than(owner, 7)), [None, Some(8), None]);
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        assert_eq!(other_user(listener.local_addr().expect("bound").port()), None, "it is ours");
     }
 
     #[test]

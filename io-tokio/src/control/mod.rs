@@ -1,7 +1,7 @@
 //! The commands of a daemon's life: start in the background, stop, drain, restart, status, logs.
 //!
 //! A daemon is found by its port, and known by what it answers there. No file is ever the ground for sending a signal: a process
-//! gets one only if it was seen to be the daemon that answered, see [`process`].
+//! gets one only if it was seen to be the daemon that answered, see `process.rs`.
 
 mod background;
 mod detached;

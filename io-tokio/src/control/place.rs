@@ -127,7 +127,9 @@ mod tests {
         env: &[(&str, &str)],
     ) -> Result<Place, ControlError> {
         let mut all = Env::from_pairs([("HOME", home)]);
-        env.iter().for_each(|(name, value)| all.set(*name, *value));
+        for (name, value) in env {
+            all.set(*name, *value);
+        }
         let which = Which { profile: profile.to_owned(), health_port: flag.map(str::to_owned) };
         Place::find(&which, &all)
     }

@@ -5,14 +5,11 @@ use super::place::profile_flag;
 use crate::config::Settings;
 use crate::http::{CallError, Client, ClientConfig, Request};
 use crate::identity::cli_version;
-use crate::wire::routes::{Method, Route};
+use crate::wire::routes::ME;
 use std::time::Duration;
 
 /// How long the server's answer is waited for. Together with the start it must stay below the minute that the desktop app gives it.
 const WITHIN: Duration = Duration::from_secs(10);
-
-/// The user that a credential is of.
-const ME: Route = Route { method: Method::Get, template: "/api/me" };
 
 const FOREGROUND: &str = "; a daemon in the foreground (--foreground) waits until the server is there";
 

@@ -1,7 +1,7 @@
 //! A daemon that answers: asking it to end, and waiting until its process is gone.
 
 use super::error::ControlError;
-use super::health::{Health, Local, Seen, Unanswered};
+use super::health::{Health, Local, Seen, Unanswered, other_user};
 use super::pid_file;
 use super::place::Place;
 use super::process::Process;
@@ -66,6 +66,9 @@ impl Running {
             Seen::Silent(why) => return Err(ControlError::Mute { port: place.port, why }),
             Seen::Daemon(health) => health,
         };
+        if let Some(owner) = other_user(place.port) {
+            return Err(ControlError::OtherUser { port: place.port, owner });
+        }
         if !health.profile().fits(&place.profile) {
             return Err(collision(place, &health));
         }
@@ -77,10 +80,7 @@ impl Running {
     /// Asks it to end. One that does not take the request is ended by signals, if it is sure that it is the one; `query` is what is said of
     /// the runs, empty for a plain stop.
     pub(super) async fn end(&self, query: &str) -> Result<Asked, ControlError> {
-        let why = match self.ask(query).await? {
-            None => return Ok(Asked::Taken),
-            Some(why) => why,
-        };
+        let Some(why) = self.ask(query).await? else { return Ok(Asked::Taken) };
         let pid = self.pid;
         let Some(process) = &self.process else {
             let doubt = "its process cannot be told for sure from here".to_owned();

@@ -1,7 +1,7 @@
 //! `daemon status`: what the daemon says of itself, for people or for programs.
 
 use super::error::ControlError;
-use super::health::{Health, Seen, StatedProfile, probe};
+use super::health::{Health, Seen, StatedProfile, other_user, probe};
 use super::place::Place;
 use crate::cli::{DaemonStatus, Exit, task_signal};
 use crate::config::{Env, Profile};
@@ -36,7 +36,10 @@ pub async fn status(
         }
         found => found?,
     };
-    let seen = probe(port).await?;
+    let seen = match (probe(port).await?, other_user(port)) {
+        (Seen::Daemon(_), Some(owner)) => Seen::Stranger(format!("it is a daemon of user id {owner}")),
+        (seen, _) => seen,
+    };
     let (text, exit) = if asked.json {
         as_json(&seen, port, profile.as_ref())
     } else {

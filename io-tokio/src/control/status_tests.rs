@@ -18,7 +18,9 @@ async fn asked(asked: DaemonStatus, env: &[(&str, &str)]) -> Result<(Exit, Strin
     std::fs::create_dir_all(home.path().join(".multica/profiles/dev")).expect("a directory");
     std::fs::write(home.path().join(".multica/profiles/dev/config.json"), "{}").expect("written");
     let mut all = Env::from_pairs([("HOME", home.path())]);
-    env.iter().for_each(|(name, value)| all.set(*name, *value));
+    for (name, value) in env {
+        all.set(*name, *value);
+    }
     let mut out = Vec::new();
     let exit = status(&asked, &all, home.path(), &mut out).await?;
     Ok((exit, String::from_utf8(out).expect("UTF-8")))

@@ -27,12 +27,11 @@ pub async fn stop(asked: &DaemonStop, env: &Env) -> Result<Exit, ControlError> {
         say(format_args!("{} is not running", place.label()));
         return Ok(Exit::Success);
     };
-    let within = match asked.drain {
-        Some(time) => drain(&place, &daemon, time).await?,
-        None => {
-            daemon.end("").await?;
-            Some(ENDING)
-        }
+    let within = if let Some(time) = asked.drain {
+        drain(&place, &daemon, time).await?
+    } else {
+        tell_forced(daemon.end("").await?);
+        Some(ENDING)
     };
     Ok(match daemon.gone(within, &mut interrupts).await {
         Wait::Gone => {

@@ -8,6 +8,8 @@ mod report;
 mod server;
 mod socket_owner;
 
+pub(crate) use socket_owner::of_listener;
+#[cfg(target_os = "linux")]
 pub(crate) use socket_owner::socket_of_listener;
 
 pub use connection::{HEAD_LIMIT, HEAD_TIMEOUT, MAX_WAITING};

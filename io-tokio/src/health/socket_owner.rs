@@ -16,11 +16,12 @@ pub(super) fn may_control(peer: SocketAddr, local: SocketAddr) -> bool {
 }
 
 /// The user whose program listens at an address.
-pub(super) fn of_listener(at: SocketAddrV4) -> Option<u32> {
+pub(crate) fn of_listener(at: SocketAddrV4) -> Option<u32> {
     owner(&table()?, |row| row.local == at && row.listening)
 }
 
 /// The number of the socket that listens at an address, by which whoever holds it can be found.
+#[cfg(target_os = "linux")]
 pub(crate) fn socket_of_listener(at: SocketAddrV4) -> Option<u64> {
     table()?.lines().skip(1).filter_map(row).find(|row| row.local == at && row.listening).map(|row| row.inode)
 }
@@ -30,6 +31,7 @@ struct Row {
     remote: SocketAddrV4,
     listening: bool,
     uid: u32,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nobody asks for it"))]
     inode: u64,
 }
 

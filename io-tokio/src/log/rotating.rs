@@ -235,7 +235,7 @@ mod tests {
         let mut log = LogFile::open(&path, ROTATION).expect("open");
         fs::rename(dir.path().join("logs"), dir.path().join("gone")).expect("renamed");
         for _ in 0..6 {
-            log.write_all(&[b'x'; 250 * 1024]).expect("written");
+            log.write_all(&vec![b'x'; 250 * 1024]).expect("written");
         }
         let written = fs::metadata(dir.path().join("gone/daemon.log")).expect("metadata").len();
         assert_eq!(written, 6 * 250 * 1024);

@@ -15,6 +15,23 @@
 //! The daemon speaks with the helper directly, so the supervisor never sees a job, an argument or a secret, and
 //! cannot be blocked by a helper that hangs. Once the agent runs, all that connects the daemon with the run is its
 //! directory (see [`record`]), which is why a daemon can die and another one [`attach`](Launcher::attach).
+//!
+//! # A daemon that dies around a launch
+//!
+//! The daemon makes the directory (the lock file `alive` last, with the launch's own marker in it), tells the helper what to
+//! become, and then orders the supervisor to launch. The supervisor locks `alive`, checks the marker and that the path still leads
+//! to the locked file, writes `status.json`, and only then hands over what the helper waits for. A daemon that attaches looks for a
+//! status or a record; if there is neither, it takes the same lock and removes `alive`. So at each instant one of them is first:
+//! either there is a run (or a record that says why not), or nothing starts in that directory any more.
+//!
+//! # What ends with a run
+//!
+//! All descendants, found again and again until the kernel says that there is no child; before that, where a control group was
+//! delegated, everything in the run's own group. When the supervisor itself is killed, the kernel kills the agent with it, and the
+//! daemon ends what carries the run's marker in its environment, what that has started, and what is in the group. An agent can stop
+//! its supervisor: the daemon sends it SIGCONT when a run is silent for a second, which costs less than asking whether it has to.
+//!
+//! Numbers of processes are believed only together with their start time and the boot id.
 
 mod cgroup;
 mod client;

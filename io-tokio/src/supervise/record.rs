@@ -132,7 +132,8 @@ pub enum EndedBy {
     SupervisorStopped,
     /// The agent never started.
     LaunchFailed,
-    /// The supervisor itself is gone without a record; what was left of the run was killed by the daemon.
+    /// The supervisor itself is gone without a record; what was left of the run was killed by the daemon and is named as
+    /// leftovers. Also after a restart of the machine, which the note says: then nothing was left and nothing was signalled.
     SupervisorLost,
 }
 

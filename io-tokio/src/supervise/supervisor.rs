@@ -232,11 +232,11 @@ impl Warm {
 
     /// Kills the helper and everything that it started.
     fn abort(&mut self) -> Vec<super::record::Process> {
-        tree::kill_all(Some(self.helper), &self.signals.woken, || {}).1
+        tree::kill_all(Some(self.helper), &self.signals.woken, || {}).left
     }
 
     fn helper_exit(&mut self) -> HelperExit {
-        let (ending, _) = tree::kill_all(Some(self.helper), &self.signals.woken, || {});
+        let ending = tree::kill_all(Some(self.helper), &self.signals.woken, || {}).ending;
         self.read_stderr();
         let Ending { code, signal } = ending.unwrap_or_default();
         HelperExit { code, signal, stderr: String::from_utf8_lossy(&self.stderr_tail).into_owned() }

@@ -125,22 +125,45 @@ fn living() -> Vec<super::procfs::Stat> {
     super::procfs::descendants(&[me]).into_iter().filter(|stat| !stat.dead).collect()
 }
 
-/// Signals everything below the calling process, except the members of one group.
+/// Whether the caller has children besides the leader, which has ended: whatever that left is below one of them.
 #[cfg(target_os = "linux")]
-pub(super) fn signal_descendants(signal: Signal, except_group: Option<Pid>) {
-    for stat in living() {
-        if except_group.is_some_and(|group| group.as_raw_nonzero().get() == stat.group) {
-            continue;
-        }
-        signal_same(&stat, signal);
-        if signal == Signal::TERM {
-            signal_same(&stat, Signal::CONT);
-        }
-    }
+pub(super) fn has_children_but(leader: Pid) -> bool {
+    children().any(|child| child != leader)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn signal_descendants(_signal: Signal, _except_group: Option<Pid>) {}
+pub(super) fn has_children_but(_leader: Pid) -> bool {
+    false
+}
+
+/// The caller's children, dead or alive. It has one thread.
+#[cfg(target_os = "linux")]
+fn children() -> impl Iterator<Item = Pid> {
+    let text = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let words: Vec<i32> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    words.into_iter().filter_map(Pid::from_raw).filter(|pid| pid.as_raw_nonzero().get() > 1)
+}
+
+/// Signals everything below the calling process, except the members of one group; gives all that was there.
+#[cfg(target_os = "linux")]
+pub(super) fn signal_descendants(signal: Signal, except_group: Option<Pid>) -> Vec<Process> {
+    let living = living();
+    for stat in &living {
+        if except_group.is_some_and(|group| group.as_raw_nonzero().get() == stat.group) {
+            continue;
+        }
+        signal_same(stat, signal);
+        if signal == Signal::TERM {
+            signal_same(stat, Signal::CONT);
+        }
+    }
+    living.iter().take(MAX_NAMED).map(super::procfs::Stat::process).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn signal_descendants(_signal: Signal, _except_group: Option<Pid>) -> Vec<Process> {
+    Vec::new()
+}
 
 /// Signals a process if its number still belongs to the one that was seen.
 #[cfg(target_os = "linux")]
@@ -154,18 +177,25 @@ pub(super) fn signal_same(seen: &super::procfs::Stat, signal: Signal) -> bool {
     now.is_some_and(|now| now.started == seen.started) && pidfd_send_signal(held, signal).is_ok()
 }
 
+/// What [`kill_all`] did.
+#[derive(Debug, Default)]
+pub(super) struct Killed {
+    /// How the leader ended.
+    pub(super) ending: Option<Ending>,
+    /// What the first look found, the leader too; at most [`MAX_NAMED`].
+    pub(super) first: Vec<Process>,
+    /// What could not be killed.
+    pub(super) left: Vec<Process>,
+}
+
 /// Kills everything below the calling process and reaps it, for at most [`KILL_LIMIT`].
 ///
 /// `leader` is an unreaped child that leads a group, if there is one; `woken` becomes readable when a child ends; `kill_group`
-/// does what a control group can do. Gives how the leader ended, and what is left.
-pub(super) fn kill_all(
-    leader: Option<Pid>,
-    woken: impl AsFd,
-    kill_group: impl Fn(),
-) -> (Option<Ending>, Vec<Process>) {
+/// does what a control group can do.
+pub(super) fn kill_all(leader: Option<Pid>, woken: impl AsFd, kill_group: impl Fn()) -> Killed {
     let started = Instant::now();
     let mut unreaped = leader;
-    let mut ending = None;
+    let mut killed = Killed::default();
     loop {
         kill_group();
         if let Some(leader) = unreaped {
@@ -173,23 +203,30 @@ pub(super) fn kill_all(
             // Before the leader has made its group, or where there is no /proc, only its own number reaches it.
             let _ = rustix::process::kill_process(leader, Signal::KILL);
         }
-        signal_descendants(Signal::KILL, None);
+        let found = signal_descendants(Signal::KILL, None);
+        if killed.first.is_empty() {
+            killed.first = found;
+        }
         // What forks and exits at once is gone before a look at all processes is over, but its successor becomes a child.
         let hunt_end = Instant::now() + KILL_PASS;
-        while started.elapsed() < HUNT && Instant::now() < hunt_end && kill_children(unreaped) {}
+        while started.elapsed() < HUNT
+            && Instant::now() < hunt_end
+            && kill_children(unreaped, &mut killed.first)
+        {}
         // A number that is nobody's child stands for "no leader": pid 1 is the system's.
         match reap_all_but(unreaped.unwrap_or(Pid::INIT)) {
-            Children::None => return (ending, Vec::new()),
+            Children::None => return killed,
             Children::LeaderEnded => {
                 if let Some(leader) = unreaped.take() {
-                    ending = reap(leader);
+                    killed.ending = reap(leader);
                 }
                 continue;
             }
             Children::Running => {}
         }
         if started.elapsed() >= KILL_LIMIT {
-            return (ending, running());
+            killed.left = running();
+            return killed;
         }
         wait_readable(&woken, KILL_PASS);
     }
@@ -197,23 +234,25 @@ pub(super) fn kill_all(
 
 /// Kills the caller's children and reaps what has ended, apart from the leader; false when there is nobody else.
 ///
-/// The caller has not reaped them and has one thread, so the numbers are theirs.
+/// The caller has not reaped them, so the numbers are theirs.
 #[cfg(target_os = "linux")]
-fn kill_children(leader: Option<Pid>) -> bool {
-    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+fn kill_children(leader: Option<Pid>, named: &mut Vec<Process>) -> bool {
     let mut found = false;
-    for child in children.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
-        if child.as_raw_nonzero().get() > 1 && Some(child) != leader {
-            found = true;
-            let _ = rustix::process::kill_process(child, Signal::KILL);
-            reap(child);
+    for child in children().filter(|child| Some(*child) != leader) {
+        found = true;
+        let _ = rustix::process::kill_process(child, Signal::KILL);
+        if named.is_empty() {
+            // Not reaped yet, so it still has a name.
+            let stat = super::procfs::Stat::of(child.as_raw_nonzero().get());
+            named.extend(stat.iter().map(super::procfs::Stat::process));
         }
+        reap(child);
     }
     found
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kill_children(_leader: Option<Pid>) -> bool {
+fn kill_children(_leader: Option<Pid>, _named: &mut Vec<Process>) -> bool {
     false
 }
 

@@ -53,6 +53,8 @@ macro_rules! routes {
 }
 
 routes! {
+    /// Whose token it is; asked by commands, not by the daemon.
+    ME = Get "/api/me";
     /// Extends the daemon's own token.
     RENEW = Post "/api/tokens/current/renew";
     /// Workspaces of this machine.

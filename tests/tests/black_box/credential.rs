@@ -1,8 +1,8 @@
 //! A credential that changes while the daemon runs.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::{Bed, WITHIN, is_claim};
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::TaskSpec;
+use longshore_io_tokio::plane::{Request, TaskSpec};
 use longshore_io_tokio::secret::Secret;
 use longshore_tests::Gate;
 
@@ -21,9 +21,7 @@ async fn bug_27_a_new_token_in_the_config_file_is_used_without_a_restart_and_the
 
     bed.plane.replace_token(Secret::new(NEW));
     let _open = gate.open();
-    let refused = |request: &longshore_io_tokio::plane::Request| {
-        request.path.contains(task.as_str()) && request.status() == Some(401)
-    };
+    let refused = |request: &Request| request.path.contains(task.as_str()) && request.status() == Some(401);
     bed.plane.wait_for_request(WITHIN, refused).await.expect("what the task has to say is refused");
     bed.home.log_in(NEW);
     bed.completed(&task).await;
@@ -32,7 +30,7 @@ async fn bug_27_a_new_token_in_the_config_file_is_used_without_a_restart_and_the
     assert_eq!((taken, bed.calls(&task, "fail").len(), bed.home.agent_starts().len()), (1, 0, 1));
 
     // The control connection is one of the new token too.
-    let dialled = |request: &longshore_io_tokio::plane::Request| request.path == "/api/daemon/ws";
+    let dialled = |request: &Request| request.path == "/api/daemon/ws";
     bed.plane.wait_for_requests(2, WITHIN, dialled).await.expect("it is dialled again");
     bed.linked().await;
     let next = bed.enqueue(TaskSpec::new("claude"));
@@ -48,4 +46,29 @@ async fn bug_27_a_new_token_in_the_config_file_is_used_without_a_restart_and_the
     assert!(ended.log.contains("another token"), "{}", ended.log);
     assert_eq!(ended.log.matches(HINT).count(), 1, "it is said once: {}", ended.log);
     assert!(!ended.log.contains(NEW), "{}", ended.log);
+}
+
+#[tokio::test]
+async fn bug_27_a_daemon_whose_every_call_was_refused_works_again_after_a_login() {
+    let bed = Bed::new().await;
+    bed.linked().await;
+    bed.plane.replace_token(Secret::new(NEW));
+    // Cuts the control connection, which was good for as long as it was open.
+    bed.plane.pause().await;
+    bed.plane.resume().await;
+    let refused = |request: &Request| is_claim(request) && request.status() == Some(401);
+    bed.plane.wait_for_requests(2, WITHIN, refused).await.expect("claims are refused");
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    // What is no token for this server changes nothing.
+    bed.home.log_in("mul_of_somebody_else");
+    bed.plane.wait_for_requests(3, WITHIN, refused).await.expect("claims are refused");
+    bed.home.log_in(NEW);
+    bed.completed(&task).await;
+    bed.linked().await;
+    assert_eq!(
+        bed.plane.requests_where(|request| request.is("POST", "/register")).len(),
+        1,
+        "it is the same daemon"
+    );
+    assert!(bed.daemon.stop().await.status.success(), "{}", bed.daemon.log());
 }

@@ -1,11 +1,11 @@
 //! Descendants of an agent that do not want to end, and supervisors that are killed: nothing stays, and the task gets its result.
 
-use crate::bed::{Bed, WITHIN};
+use crate::bed::{Bed, WITHIN, executable};
 use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::{Action, Config, Rule, State, TaskSpec};
+use longshore_io_tokio::plane::{Action, Config, Rule, Server, State, TaskSpec};
 use longshore_io_tokio::supervise::record::RunDir;
-use longshore_tests::is_alive;
+use longshore_tests::{Home, is_alive};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ const ESCAPEES: [(&str, &str); 8] = [
         "sh -c 'trap \"\" TERM INT HUP QUIT USR1 USR2 PIPE ALRM CONT TSTP TTIN TTOU XCPU ABRT
             : >deaf; while :; do sleep 600; done' & while ! [ -e deaf ]; do sleep 0.01; done",
     ),
-    ("one that stops itself", "sh -c 'kill -STOP $$; sleep 600' &"),
+    ("one that stops itself", "sh -c 'kill -STOP $$; sleep 600' & setsid sh -c 'kill -STOP $$; sleep 600' &"),
     ("one without the mark", "env -i setsid sleep 600 & LONGSHORE_RUN=other setsid sh -c 'sleep 600; :' &"),
 ];
 
@@ -125,6 +125,68 @@ async fn a_task_whose_supervisor_is_killed_fails_and_leaves_nothing() {
     bed.failed(&task).await;
     let ended = bed.daemon.stop().await;
     assert!(ended.status.success() && ended.log.contains(LOGGED), "{}", ended.log);
+}
+
+/// The fields of `/proc/<pid>/stat` from the state on.
+fn stat(pid: i32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn parent_of(pid: i32) -> i32 {
+    stat(pid).expect("it runs").get(1).expect("a parent").parse().expect("a number")
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_the_first_process_of_a_container_reaps_what_a_killed_supervisor_leaves() {
+    let into = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+    let allowed = std::process::Command::new("unshare").args(into).arg("true").output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this machine does not let us make process namespaces");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let wrapper = dir.path().join("longshore");
+    let text = format!(
+        "#!/bin/sh\ncase $1 in daemon) exec unshare {} -- '{exe}' \"$@\" ;; *) exec '{exe}' \"$@\" ;; esac\n",
+        into.join(" "),
+        exe = executable()
+    );
+    // Written by another process: a descriptor of ours, inherited by a fork of a test beside this one, makes the file busy.
+    let written = std::process::Command::new("/bin/sh")
+        .args(["-c", "printf '%s' \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(&wrapper)
+        .arg(text)
+        .status();
+    assert!(written.expect("sh runs").success());
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(&wrapper, &plane);
+    let bed = Bed { daemon: home.start(), home, plane };
+    bed.runtime("claude").await;
+
+    let script = [Step::Shell(STUBBORN.into()), Step::Say("busy".into()), Step::Hang];
+    let task = bed.enqueue(TaskSpec::new("claude").script(&script));
+    bed.spoke(&task).await;
+    let is_supervisor = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(b"longshore\0supervise\0"))
+    };
+    let supervisor = bed.home.processes_of(&task).into_iter().map(parent_of).find(is_supervisor);
+    let supervisor = supervisor.expect("the agent has one");
+    let daemon = parent_of(supervisor);
+    kill_process(Pid::from_raw(supervisor).expect("a process id"), Signal::KILL).expect("it runs");
+    gone_within(&bed, &task, Duration::from_secs(5)).await;
+    bed.failed(&task).await;
+    let zombies = || {
+        let entries = fs::read_dir("/proc").expect("Linux").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let of_daemon = |pid: &i32| stat(*pid).is_some_and(|it| it[0] == "Z" && it[1] == daemon.to_string());
+        pids.filter(of_daemon).collect::<Vec<i32>>()
+    };
+    let started = Instant::now();
+    while !zombies().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(15), "not reaped: {:?}", zombies());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test]

@@ -6,9 +6,14 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::routing::{get, post};
 use longshore_tests::is_alive;
+use rustix::process::{Pid, Signal, kill_process};
 use std::net::Ipv4Addr;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
+
+/// What it was asked, and its end.
+type Shared = (Arc<Mutex<Vec<String>>>, Arc<Notify>);
 
 /// Answers as a daemon that knows nothing of longshore, with the id of a process that is none.
 struct Foreign {
@@ -33,8 +38,7 @@ impl Foreign {
         let over = Arc::new(Notify::new());
         let health =
             format!(r#"{{"status":"running",{process},"profile":"","uptime":"1m0s","active_task_count":1}}"#);
-        let shutdown = async move |State((asked, over)): State<(Arc<Mutex<Vec<String>>>, Arc<Notify>)>,
-                                   uri: Uri| {
+        let shutdown = async move |State((asked, over)): State<Shared>, uri: Uri| {
             asked.lock().expect("no panic").push(uri.to_string());
             if status.is_success() {
                 over.notify_one();
@@ -102,4 +106,21 @@ async fn cli_71_a_daemon_that_does_not_take_the_request_is_ended_once_it_is_sure
     succeeded(&sure);
     assert!(sure.err.contains("SIGTERM") && sure.err.contains("stopped"), "{sure:?}");
     assert!(daemon.ended().await.status.success(), "in good order");
+}
+
+#[tokio::test]
+#[ignore = "takes longer: the polite signal gets 10 s"]
+async fn cli_71_a_daemon_that_takes_no_signal_either_is_killed() {
+    let bed = Bed::new().await;
+    let daemon = bed.daemon().await;
+    let health = bed.status().await;
+    let (pid, start) = (daemon.id(), &health["process_start"]);
+    let process = format!(r#""pid":{pid},"process_start":{start}"#);
+    let foreign = Foreign::saying(&process, Bystander::new(), StatusCode::INTERNAL_SERVER_ERROR).await;
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::STOP).expect("stopped");
+    let said = bed.home.run(&["daemon", "stop", "--health-port", &foreign.port.to_string()]).await;
+    succeeded(&said);
+    assert!(said.err.contains("SIGKILL"), "{said:?}");
+    assert_eq!(daemon.ended().await.status.signal(), Some(9));
+    assert_eq!(bed.pid_file(), None, "its file goes with it");
 }

@@ -162,3 +162,18 @@ async fn cli_128_a_stale_pid_file_is_no_obstacle_and_its_process_no_target() {
     assert!(wait_for_end(pid, crate::bed::WITHIN).await);
     assert!(bystander.is_alive());
 }
+
+#[tokio::test]
+#[ignore = "takes longer: a start is waited for for 45 s"]
+async fn cli_66_a_start_that_takes_its_time_is_no_failure() {
+    let bed = Bed::new().await;
+    let hold = bed.plane.fault(Rule::new("GET", "/api/daemon/workspaces", Action::Hold));
+    let said = bed.home.run(&["daemon", "start"]).await;
+    succeeded(&said);
+    assert!(said.err.contains("still starting"), "{said:?}");
+    let pid = bed.pid().await;
+    assert!(said.err.contains(&pid.to_string()), "{said:?}");
+    hold.release();
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+    assert!(!is_alive(pid));
+}

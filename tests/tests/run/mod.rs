@@ -12,6 +12,8 @@ pub(crate) struct Bench {
 impl Bench {
     /// On the file system of the binary, so that a link to it can be made: nothing is written that is run.
     pub(crate) fn new() -> Self {
+        #[cfg(target_os = "linux")]
+        longshore_tests::heed_interrupts();
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let bench = Self { dir };
         std::fs::hard_link(env!("CARGO_BIN_EXE_longshore-under-test"), bench.program()).expect("a link");

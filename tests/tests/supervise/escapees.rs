@@ -19,7 +19,7 @@ const HOLDS_OUTPUT: &str = "(trap '' TERM; while :; do sleep 0.05; echo noise; d
 const IGNORES_ALL: &str =
     "sh -c 'trap \"\" TERM INT HUP QUIT USR1 USR2 PIPE ALRM CONT TSTP TTIN TTOU XCPU ABRT
     : >deaf; while :; do sleep 600; done' & while ! [ -e deaf ]; do sleep 0.01; done";
-const STOPS_ITSELF: &str = "sh -c 'kill -STOP $$; sleep 600' &";
+const STOPS_ITSELF: &str = "sh -c 'kill -STOP $$; sleep 600' & setsid sh -c 'kill -STOP $$; sleep 600' &";
 const OTHER_MARKER: &str = "LONGSHORE_RUN=other setsid sh -c 'sleep 600; :' & env -i setsid sleep 600 &";
 
 /// Reads the run to its end, of which nothing must be left.

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, exists, inhabitants, listen, listen_for, of_run, signal, until};
 use crate::daemon::abandoned;
 use longshore_io_tokio::supervise::record::EndedBy;
-use longshore_io_tokio::supervise::{Credit, Position};
+use longshore_io_tokio::supervise::{Credit, Position, RunEvent};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -83,4 +83,27 @@ async fn an_agent_that_stops_its_supervisor_again_and_again_can_be_killed() {
     // Whichever of the two is faster.
     assert!(matches!(record.ended_by, EndedBy::Kill | EndedBy::SupervisorLost), "{record:?}");
     until("nothing is left", || inhabitants(bench.dir.path()).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_call_of_next_that_is_dropped_while_a_lost_run_is_cleaned_up_loses_nothing() {
+    let bench = Bench::new();
+    let mut run =
+        bench.launch(bench.shell("(setsid sleep 600 &); echo up; while :; do sleep 600; done")).await;
+    listen_for(&mut run, "up").await;
+    let sleeping = || inhabitants(bench.dir.path()).iter().filter(|(_, name)| name == "sleep\n").count();
+    until("both sleep", || sleeping() == 2).await;
+    signal(run.dir().status().expect("a status").supervisor.pid, Signal::KILL);
+    let record = loop {
+        tokio::select! {
+            biased;
+            () = tokio::task::yield_now() => {}
+            event = run.next() => match event {
+                RunEvent::Ended(record) => break record,
+                other => panic!("{other:?}"),
+            },
+        }
+    };
+    assert_eq!(record.ended_by, EndedBy::SupervisorLost);
+    assert!(record.leftovers.iter().any(|process| process.command == "sleep"), "{record:?}");
 }

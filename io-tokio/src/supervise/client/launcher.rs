@@ -138,7 +138,7 @@ impl Launcher {
         });
     }
 
-    /// Where a run of this task and attempt has its directory, or would have it.
+    /// Where a run of this task and attempt has its directory, or would have it. The task's id must be a safe path component.
     pub fn run_dir(&self, task: &str, attempt: u32) -> PathBuf {
         self.shared.run_dir(task, attempt)
     }

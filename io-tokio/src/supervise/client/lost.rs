@@ -20,12 +20,16 @@ pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
         record.note = Some("the machine was restarted while the run was at work".into());
         return record;
     }
-    let group = status.as_ref().ok().and_then(|status| status.cgroup.clone());
+    let (group, agent) = match &status {
+        Ok(status) => (status.cgroup.clone(), Some(status.agent.clone())),
+        Err(_) => (None, None),
+    };
     // Written before the launch, where the status is damaged.
     let marker = status.map(|status| status.marker).or_else(|_| std::fs::read_to_string(dir.file("alive")));
     let rest = match marker {
         Ok(marker) => {
             (record.leftovers, record.unkilled) = kill_marked(&marker, group.as_deref());
+            reap_adopted(agent.as_ref());
             String::new()
         }
         Err(error) => format!("; what the run left behind is unknown: {error}"),
@@ -35,13 +39,13 @@ pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
 }
 
 #[cfg(target_os = "linux")]
-use by_marker::kill_marked;
+use by_marker::{kill_marked, reap_adopted};
 
 #[cfg(target_os = "linux")]
 mod by_marker {
     use crate::supervise::cgroup::Group;
     use crate::supervise::procfs::{Stat, descendants, pids};
-    use crate::supervise::record::{MARKER_VARIABLE, Process};
+    use crate::supervise::record::{Identity, MARKER_VARIABLE, Process};
     use crate::supervise::tree::{KILL_LIMIT, MAX_NAMED, reap, signal_same};
     use rustix::process::{Pid, Signal};
     use std::collections::BTreeMap;
@@ -77,7 +81,9 @@ mod by_marker {
         if let Some(group) = group {
             group.end();
         }
-        reap_adopted(seen.keys());
+        for (pid, started) in seen.keys() {
+            reap_adopted(Some(&Identity { pid: *pid, started: Some(*started) }));
+        }
         (seen.into_values().take(MAX_NAMED).collect(), unkilled)
     }
 
@@ -106,13 +112,15 @@ mod by_marker {
     }
 
     /// A daemon that is the first process of a container gets the orphans of a supervisor that died, and nobody else reaps them.
-    fn reap_adopted<'a>(killed: impl Iterator<Item = &'a (i32, u64)>) {
+    pub(super) fn reap_adopted(ended: Option<&Identity>) {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        for (pid, started) in killed {
-            let adopted = Stat::of(*pid).filter(|stat| stat.parent == me && stat.started == *started);
-            if let Some(pid) = adopted.and_then(|stat| Pid::from_raw(stat.pid)) {
-                reap(pid);
-            }
+        if let Some(ended) = ended
+            && let Some(stat) = Stat::of(ended.pid)
+            && stat.parent == me
+            && Some(stat.started) == ended.started
+            && let Some(pid) = Pid::from_raw(ended.pid)
+        {
+            reap(pid);
         }
     }
 }
@@ -124,3 +132,6 @@ fn kill_marked(
 ) -> (Vec<crate::supervise::record::Process>, Vec<crate::supervise::record::Process>) {
     (Vec::new(), Vec::new())
 }
+
+#[cfg(not(target_os = "linux"))]
+fn reap_adopted(_ended: Option<&crate::supervise::record::Identity>) {}

@@ -2,6 +2,7 @@
 
 mod attach;
 mod error;
+mod keeper;
 mod launcher;
 mod leftover;
 mod link;
@@ -10,6 +11,7 @@ mod outbound;
 mod pair;
 mod run;
 mod spec;
+mod spool;
 mod unlaunched;
 mod watch;
 

@@ -1,25 +1,20 @@
 //! A run as the daemon sees it: what it said, in order, and then how it ended.
 
 use super::error::StdinError;
+use super::keeper::Keeper;
 use super::launcher::Shared;
-use super::link::wake;
 use super::lost;
 use super::outbound::Outbound;
 use super::spec::Credit;
+use super::spool::Spool;
 use super::watch::Watch;
 use crate::supervise::protocol::Command;
-use crate::supervise::record::{ExitRecord, Identity, RunDir, Status, boot_id};
+use crate::supervise::record::{EndedBy, ExitRecord, RunDir, Status, boot_id};
 use bytes::Bytes;
-use rustix::process::Signal;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use tokio::process::Child;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until};
-
-/// The most bytes of one event.
-const CHUNK: u64 = 256 * 1024;
 
 /// How many bytes for the agent's stdin are held while it does not read.
 const STDIN_LIMIT: usize = 16 * 1024 * 1024;
@@ -65,11 +60,7 @@ pub struct Position {
 pub struct Run {
     dir: RunDir,
     agent: Option<i32>,
-    /// The supervisor, where it is our child.
-    child: Option<Child>,
-    /// The supervisor of an attached run, as the status names it.
-    supervisor: Option<Identity>,
-    boot_id: Option<String>,
+    keeper: Keeper,
     watch: Watch,
     stdout: Spool,
     stderr: Spool,
@@ -83,58 +74,9 @@ pub struct Run {
     acknowledged: Position,
     credited: Position,
     give_up_at: Option<Instant>,
+    /// The supervisor is gone, and what became of the run is being found out.
+    settling: Option<JoinHandle<ExitRecord>>,
     ended: Option<ExitRecord>,
-}
-
-struct Spool {
-    file: Option<File>,
-    offset: u64,
-    /// The final length, once it is known.
-    end: Option<u64>,
-    error: Option<io::Error>,
-}
-
-impl Spool {
-    fn open(dir: &RunDir, name: &str, offset: u64) -> Self {
-        match File::open(dir.file(name)) {
-            Ok(file) => Self { file: Some(file), offset, end: None, error: None },
-            Err(error) => Self { file: None, offset, end: None, error: Some(error) },
-        }
-    }
-
-    /// The next bytes, if there are any. From the page cache as a rule, so it is done in place.
-    fn read(&mut self) -> Option<Bytes> {
-        let file = self.file.as_ref()?;
-        match read_from(file, self.offset, self.end) {
-            Ok(bytes) => {
-                self.offset += bytes.len() as u64;
-                (!bytes.is_empty()).then(|| bytes.into())
-            }
-            Err(error) => {
-                self.error = Some(error);
-                self.file = None;
-                None
-            }
-        }
-    }
-}
-
-fn read_from(file: &File, offset: u64, end: Option<u64>) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len();
-    let until = end.map_or(length, |end| end.min(length));
-    let count = until.saturating_sub(offset).min(CHUNK);
-    let mut bytes = vec![0; usize::try_from(count).expect("a chunk fits memory")];
-    let mut done = 0;
-    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(done);
-    Ok(bytes)
 }
 
 impl Run {
@@ -152,9 +94,7 @@ impl Run {
         let outbound = |name: &str, limit| Outbound::open(&dir.file(name), limit).ok();
         Self {
             agent,
-            child: None,
-            supervisor: None,
-            boot_id: None,
+            keeper: Keeper::Unknown,
             watch,
             stdout: Spool::open(&dir, "stdout", from.stdout),
             stderr: Spool::open(&dir, "stderr", from.stderr),
@@ -167,6 +107,7 @@ impl Run {
             acknowledged: from,
             credited: Position::default(),
             give_up_at: None,
+            settling: None,
             ended: None,
             dir,
         }
@@ -185,13 +126,12 @@ impl Run {
         let agent = current.map(|status| status.agent.pid);
         let budget = status.map_or(0, |status| status.spool_budget);
         let mut run = Self::open(shared, dir, agent, from, credit, budget);
-        run.supervisor = current.map(|status| status.supervisor.clone());
-        run.boot_id = current.and_then(|status| status.boot_id.clone());
+        run.keeper = Keeper::of(current);
         run
     }
 
     pub(super) fn owning(mut self, supervisor: Child) -> Self {
-        self.child = Some(supervisor);
+        self.keeper = Keeper::Child(supervisor);
         self
     }
 
@@ -222,19 +162,19 @@ impl Run {
             if let Some(record) = &self.ended {
                 return RunEvent::Ended(record.clone());
             }
-            if self.child.is_none()
-                && let Some(record) = self.look_at_the_directory().await
-            {
-                self.end_with(record);
+            if let Some(settling) = &mut self.settling {
+                let settled = settling.await;
+                self.settling = None;
+                self.end_with(settled.unwrap_or_else(|error| unknown(&error)));
+                continue;
+            }
+            if !self.keeper.is_ours() && self.has_ended_by_its_directory() {
                 continue;
             }
             let give_up_at = self.give_up_at;
             tokio::select! {
                 biased;
-                how = ended(&mut self.child) => {
-                    let record = self.settle(how).await;
-                    self.end_with(record);
-                }
+                how = self.keeper.ended() => self.settle(how),
                 () = self.watch.changed() => {}
                 () = writable(self.stdin.as_ref()) => {}
                 () = writable(self.control.as_ref()) => {}
@@ -269,50 +209,26 @@ impl Run {
     pub fn end(&mut self, grace: Duration) {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         self.command(&Command::End { grace_ms });
-        self.wake_supervisor();
+        self.keeper.wake();
         self.expect_end_after(grace);
     }
 
     /// Kills everything of the run at once.
     pub fn kill(&mut self) {
         self.command(&Command::Kill);
-        self.wake_supervisor();
+        self.keeper.wake();
         self.expect_end_after(Duration::ZERO);
-    }
-
-    /// An agent can stop its supervisor, which then hears nothing.
-    fn wake_supervisor(&self) {
-        match &self.child {
-            Some(child) => wake(child),
-            None => self.signal_strange_supervisor(Signal::CONT),
-        }
     }
 
     fn look_after_supervisor(&mut self) {
         // One that should have ended the run by now, and is stopped again and again, will never get to it.
         let overdue =
             self.give_up_at.is_some_and(|at| at - SUPERVISOR_LIMIT + STOPPED_LIMIT < Instant::now());
-        if overdue && self.supervisor_is_stopped() {
+        if overdue && self.keeper.is_stopped() {
             self.kill_supervisor();
         } else {
-            self.wake_supervisor();
+            self.keeper.wake();
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn supervisor_is_stopped(&self) -> bool {
-        use crate::supervise::procfs::{Stat, living};
-        let stat = match (&self.child, &self.supervisor) {
-            (Some(child), _) => child.id().and_then(|pid| Stat::of(i32::try_from(pid).ok()?)),
-            (None, Some(supervisor)) => living(supervisor, self.boot_id.as_deref()),
-            (None, None) => None,
-        };
-        stat.is_some_and(|stat| stat.stopped)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn supervisor_is_stopped(&self) -> bool {
-        false
     }
 
     /// Up to here everything was dealt with for good: its space can be given back, and the agent may write more.
@@ -400,68 +316,43 @@ impl Run {
         record
     }
 
-    /// For a supervisor that is not our child: its record, or that it is gone without one.
-    async fn look_at_the_directory(&self) -> Option<ExitRecord> {
+    /// For a supervisor that is not our child: whether there is its record, or it is gone without one.
+    fn has_ended_by_its_directory(&mut self) -> bool {
         if let Ok(Some(record)) = self.dir.exit() {
-            return Some(record);
+            self.end_with(record);
+            return true;
         }
-        match self.dir.is_supervised() {
-            Ok(false) => Some(self.settle("its lock is free".into()).await),
-            Ok(true) | Err(_) => None,
+        let gone = matches!(self.dir.is_supervised(), Ok(false));
+        if gone {
+            self.settle("its lock is free".into());
         }
+        gone
     }
 
-    /// The supervisor has ended: its record, or a truthful one of ours.
-    async fn settle(&self, how: String) -> ExitRecord {
+    /// The supervisor has ended: looks for its record, or makes a truthful one. Goes on if nobody waits for it.
+    fn settle(&mut self, how: String) {
         let dir = self.dir.clone();
-        let settled = tokio::task::spawn_blocking(move || match dir.exit() {
+        self.settling = Some(spawn_blocking(move || match dir.exit() {
             Ok(Some(record)) => {
                 // Beside what follows from it.
-                tokio::task::spawn_blocking(move || dir.sync("exit.json"));
+                spawn_blocking(move || dir.sync("exit.json"));
                 record
             }
             Ok(None) => lost::settle(&dir, &how),
             Err(error) => lost::settle(&dir, &format!("{how}; {error}")),
-        });
-        settled.await.unwrap_or_else(|error| {
-            let mut record = ExitRecord::new(crate::supervise::record::EndedBy::SupervisorLost);
-            record.note = Some(format!("what the run left behind is unknown: {error}"));
-            record
-        })
+        }));
     }
 
-    /// The kernel kills the agent with it; what else is left is found by its marker.
     fn kill_supervisor(&mut self) {
         tracing::warn!(run = %self.dir.path().display(), "the supervisor of a run does not end it, and is killed");
-        if let Some(child) = &mut self.child {
-            let _ = child.start_kill();
-        } else {
-            self.signal_strange_supervisor(Signal::KILL);
-        }
+        self.keeper.kill();
     }
-
-    /// For a supervisor that is not our child: nothing else than the process that the status names is signalled.
-    #[cfg(target_os = "linux")]
-    fn signal_strange_supervisor(&self, signal: Signal) {
-        use crate::supervise::{procfs, tree};
-        if let Some(supervisor) = &self.supervisor
-            && let Some(stat) = procfs::living(supervisor, self.boot_id.as_deref())
-        {
-            tree::signal_same(&stat, signal);
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn signal_strange_supervisor(&self, _signal: Signal) {}
 }
 
-/// Waits for the end of a supervisor that is our child; for ever when it is not.
-async fn ended(child: &mut Option<Child>) -> String {
-    let Some(child) = child else { return std::future::pending().await };
-    match child.wait().await {
-        Ok(status) => status.to_string(),
-        Err(error) => format!("its end is unknown: {error}"),
-    }
+fn unknown(error: &JoinError) -> ExitRecord {
+    let mut record = ExitRecord::new(EndedBy::SupervisorLost);
+    record.note = Some(format!("what the run left behind is unknown: {error}"));
+    record
 }
 
 async fn writable(outbound: Option<&Outbound>) {

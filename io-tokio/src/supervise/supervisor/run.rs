@@ -46,6 +46,7 @@ pub(super) fn supervise(run: Run, mut signals: Signals, parent: Option<Pid>, dir
         skipping: false,
         kill_at: None,
         agent: Agent::Runs,
+        asked: false,
         record: ExitRecord::new(EndedBy::Itself),
     };
     let mut buffer = vec![0; CHUNK];
@@ -95,6 +96,8 @@ struct State {
     /// When everything that is left is killed.
     kill_at: Option<Instant>,
     agent: Agent,
+    /// What the agent left behind was asked to end.
+    asked: bool,
     record: ExitRecord,
 }
 
@@ -107,13 +110,16 @@ impl State {
                 Children::None => return Flow::Over,
                 Children::Running if self.agent == Agent::Runs => return Flow::On,
                 Children::Running => {
-                    if self.record.leftovers.is_empty() {
+                    if !self.asked || self.record.leftovers.is_empty() {
                         self.ask_leftovers();
                     }
                     return Flow::On;
                 }
                 Children::LeaderEnded => {
                     // Not reaped yet, so the group is still its own. Nothing is left in it as a rule.
+                    if tree::has_children_but(agent) {
+                        self.record.leftovers = tree::running();
+                    }
                     tree::ask_group_to_end(agent);
                     // Without a subreaper this is the last moment at which what is left can be reached.
                     #[cfg(not(target_os = "linux"))]
@@ -134,8 +140,11 @@ impl State {
     }
 
     fn ask_leftovers(&mut self) {
-        self.record.leftovers = tree::running();
-        tree::signal_descendants(Signal::TERM, Some(self.run.agent));
+        self.asked = true;
+        let found = tree::signal_descendants(Signal::TERM, Some(self.run.agent));
+        if self.record.leftovers.is_empty() {
+            self.record.leftovers = found;
+        }
     }
 
     /// Asks the agent to end, and kills everything after the grace. The first one who asks is the one who ended it;
@@ -161,15 +170,18 @@ impl State {
             return Flow::On;
         }
         let leader = (self.agent == Agent::Runs).then_some(self.run.agent);
-        let (ending, unkilled) = tree::kill_all(leader, &signals.woken, || {
+        let killed = tree::kill_all(leader, &signals.woken, || {
             if let Some(group) = &self.run.group {
                 group.kill();
             }
         });
         if leader.is_some() {
-            self.ended(ending);
+            self.ended(killed.ending);
+        } else if self.record.leftovers.is_empty() {
+            // It was too fast for the looks before.
+            self.record.leftovers = killed.first;
         }
-        self.record.unkilled = unkilled;
+        self.record.unkilled = killed.left;
         Flow::Over
     }
 
