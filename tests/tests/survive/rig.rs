@@ -121,12 +121,13 @@ impl Rig {
         tries
     }
 
-    /// The run of a task's agent that is supervised at this moment.
-    pub(crate) async fn run_of(&self, task: &TaskId) -> Status {
+    /// The directory of the run of a task's agent, and whose it is.
+    pub(crate) async fn run_of(&self, task: &TaskId) -> (RunDir, Status) {
         let find = || {
             let dirs = fs::read_dir(self.home.state_dir().join("runs")).ok()?;
-            let runs = dirs.flatten().filter_map(|dir| RunDir::new(dir.path()).status().ok());
-            runs.into_iter().find(|run| run.task == task.as_str())
+            let runs = dirs.flatten().map(|dir| RunDir::new(dir.path()));
+            let mut known = runs.filter_map(|dir| dir.status().ok().map(|status| (dir, status)));
+            known.find(|(_, status)| status.task == task.as_str())
         };
         until("a run directory of the task", find).await
     }

@@ -80,6 +80,11 @@ impl Stage {
         said(&PARTS)
     }
 
+    /// The last line of its second part.
+    pub(crate) fn last_before_third() -> String {
+        format!("{:0WIDTH$}", PARTS[1])
+    }
+
     /// What it has said when its second part is written.
     pub(crate) fn up_to_third() -> String {
         said(&PARTS[..2])

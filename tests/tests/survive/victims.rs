@@ -2,12 +2,13 @@
 
 use crate::audit::{self, Audit};
 use crate::document;
-use crate::rig::Rig;
+use crate::rig::{Rig, until};
 use crate::stage::Stage;
 use crate::together;
 use longshore_io_tokio::plane::State;
 use longshore_tests::{signal, wait_for_end};
 use rustix::process::Signal;
+use std::fs;
 use std::time::Duration;
 
 /// By when nothing of a run that cannot go on may be left.
@@ -56,7 +57,17 @@ async fn killed(victim: Victim) -> Audit {
     rig.open.push(stage.second.open());
     stage.pass(&stage.written, &mut rig).await;
 
-    let run = rig.run_of(&task).await;
+    let (dir, run) = rig.run_of(&task).await;
+    // What a supervisor has not read yet of the agent's pipe goes with it. Once the server has it, its space in the spool is given back.
+    let spooled = || {
+        let spool = fs::read(dir.file("stdout")).unwrap_or_default();
+        let is_there = String::from_utf8_lossy(&spool).contains(&Stage::last_before_third());
+        let messages = rig.plane.transcript(&task);
+        let said: usize =
+            messages.iter().filter_map(|message| message.content.as_ref()).map(|it| it.len()).sum();
+        (is_there || said >= Stage::up_to_third().len()).then_some(())
+    };
+    until("the second part in the supervisor's hands", spooled).await;
     let of_run = rig.home.processes_of(&task);
     audit.require(of_run.contains(&run.agent.pid), || format!("{of_run:?} without {}", run.agent.pid));
     let registrations = rig.registrations();
