@@ -12,7 +12,7 @@ const SLOW: Duration = Duration::from_millis(200);
 const LINES: u64 = 20_000;
 /// The most memory that a daemon may come to have had, in bytes. It is some 25 MB before. Then it keeps 16 MiB of messages that the server
 /// does not have, and has them in its hands again for a moment when it writes them down (as text) and when it sends them (4 MiB as messages
-/// and as text); what is freed in between stays with the allocator for a while. 95 to 111 MiB were seen, with 100 MB of output and with 150 MB.
+/// and as text); what is freed in between stays with the allocator for a while. 85 to 111 MiB were seen, with 50 to 240 MB of output.
 /// Output that was all kept would come to 175 MB without a single copy.
 const MEMORY: u64 = 144 << 20;
 
