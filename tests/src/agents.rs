@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// A session that the `claude` of a private home refuses to resume, as one that it does not know.
 pub const CLAUDE_SESSION_LOST: &str = "lost-session";
 
-/// A variable in a task's environment that names the work that it belongs to: no two agents for the same work may be alive at once. Without
-/// it each task is work of its own.
+/// A variable in a task's environment that names the work that it belongs to: no two agents for the same work may be alive at once, see
+/// [`Home::overlapping_agents`](crate::Home::overlapping_agents).
 pub const AGENT_WORK: &str = "AGENT_WORK";
 
 /// One start of an agent for a task; starts that only ask for the version are none.
@@ -37,8 +37,10 @@ impl Agents {
             r#"case "$*" in
 *--version*) ;;
 *) printf '%s %s\n' "$MULTICA_TASK_ID" "$*" >> '{starts}'
-    exec 9>> '{dir}/alive-'"${{{WORK}:-$MULTICA_TASK_ID}}"
-    flock -n 9 || printf '%s\n' "$MULTICA_TASK_ID" >> '{overlaps}' ;;
+    if [ -n "${WORK}" ]; then
+        exec 9>> '{dir}/alive-'"${WORK}"
+        flock -n 9 || printf '%s\n' "$MULTICA_TASK_ID" >> '{overlaps}'
+    fi ;;
 esac
 case "$*" in
 *'--resume {CLAUDE_SESSION_LOST}'*) echo 'No conversation found with session ID: {CLAUDE_SESSION_LOST}' >&2; exit 1 ;;

@@ -150,7 +150,7 @@ pub(crate) async fn leftovers(rig: &Rig, audit: &mut Audit) {
     audit.require(tidy.is_some(), || format!("files are left: {:?}", left()));
 }
 
-fn files_left(rig: &Rig) -> BTreeSet<PathBuf> {
+pub(crate) fn files_left(rig: &Rig) -> BTreeSet<PathBuf> {
     let state = rig.home.state_dir();
     let mut left: BTreeSet<_> = [rig.home.temp_base(), state.join("runs"), state.join("ledger")]
         .iter()

@@ -116,7 +116,7 @@ async fn a_record_that_cannot_be_read_is_set_aside_and_costs_no_other_task() {
 }
 
 #[tokio::test]
-async fn bug_of_a_stale_pid_file_nobody_is_signalled_and_the_daemon_works() {
+async fn whoever_has_the_number_of_a_stale_pid_file_is_left_alone_and_the_daemon_works() {
     let mut stranger = std::process::Command::new("sleep").arg("600").spawn().expect("it starts");
     let rig = Rig::new(|home| {
         let profile = home.home_dir().join(".multica");

@@ -11,6 +11,7 @@ mod endings;
 mod full_disk;
 mod instants;
 mod matrix;
+mod noticed;
 mod outages;
 mod restarts;
 mod rig;
