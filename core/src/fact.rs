@@ -266,3 +266,10 @@ pub enum ExitCause {
     /// The server refused the credential at the start.
     Unauthorized,
 }
+
+impl ExitCause {
+    /// Whether the runs that there are go on, for the next process. A refused credential says nothing about them: somebody logs in again.
+    pub const fn leaves_runs(self) -> bool {
+        matches!(self, Self::Restarting | Self::Unauthorized)
+    }
+}

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// A session that the `claude` of a private home refuses to resume, as one that it does not know.
 pub const CLAUDE_SESSION_LOST: &str = "lost-session";
 
+/// A variable in a task's environment that names the work that it belongs to: no two agents for the same work may be alive at once, see
+/// [`Home::overlapping_agents`](crate::Home::overlapping_agents).
+pub const AGENT_WORK: &str = "AGENT_WORK";
+
 /// One start of an agent for a task; starts that only ask for the version are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
@@ -21,17 +25,22 @@ pub struct Invocation {
 pub(crate) struct Agents {
     dir: PathBuf,
     starts: PathBuf,
+    overlaps: PathBuf,
 }
 
 impl Agents {
     /// Makes the folder, with a `claude` that is the agent double of `executable`.
     pub(crate) fn new(dir: PathBuf, executable: &Path) -> Self {
         fs::create_dir(&dir).expect("a folder");
-        let agents = Self { starts: dir.join("starts"), dir };
+        let agents = Self { starts: dir.join("starts"), overlaps: dir.join("overlaps"), dir };
         let double = format!(
             r#"case "$*" in
 *--version*) ;;
-*) printf '%s %s\n' "$MULTICA_TASK_ID" "$*" >> '{starts}' ;;
+*) printf '%s %s\n' "$MULTICA_TASK_ID" "$*" >> '{starts}'
+    if [ -n "${WORK}" ]; then
+        exec 9>> '{dir}/alive-'"${WORK}"
+        flock -n 9 || printf '%s\n' "$MULTICA_TASK_ID" >> '{overlaps}'
+    fi ;;
 esac
 case "$*" in
 *'--resume {CLAUDE_SESSION_LOST}'*) echo 'No conversation found with session ID: {CLAUDE_SESSION_LOST}' >&2; exit 1 ;;
@@ -39,6 +48,9 @@ esac
 exec '{executable}' agent-double "$@"
 "#,
             starts = agents.starts.display(),
+            dir = agents.dir.display(),
+            overlaps = agents.overlaps.display(),
+            WORK = AGENT_WORK,
             executable = executable.display(),
         );
         agents.add("claude", &double);
@@ -55,6 +67,12 @@ exec '{executable}' agent-double "$@"
     /// Where a program is.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    /// The tasks whose agent was started while another one for the same work was alive.
+    pub(crate) fn overlaps(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.overlaps).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// The starts so far, oldest first.

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 use crate::processes::{signal, wait_for_end};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
@@ -62,6 +62,31 @@ impl DaemonUnderTest {
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         signal(self.id(), Signal::TERM);
+    }
+
+    /// Stops all of its threads where they are.
+    pub async fn freeze(&self) {
+        signal(self.id(), Signal::STOP);
+        let id = Pid::from_raw(self.id()).expect("a process id");
+        // A process is said to have stopped when its last thread has.
+        let stopped = move || waitid(WaitId::Pid(id), WaitIdOptions::STOPPED);
+        let stopped = tokio::task::spawn_blocking(stopped).await.expect("no panic");
+        assert!(
+            stopped.is_ok_and(|status| status.is_some_and(|status| status.stopped())),
+            "it does not stop"
+        );
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.child().try_wait().expect("a child of ours").is_some()
+    }
+
+    /// The most memory that it has had so far, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
     /// Kills it, and waits until it is gone. What it started is not touched.

@@ -40,6 +40,18 @@ impl Gate {
         File::options().read(true).write(true).open(&self.path).expect("the FIFO is there")
     }
 
+    /// Lets writers pass, and waits until one has; the gate stays open for as long as what is given back lives. `None` if nobody
+    /// came in time.
+    pub async fn passed(&self, within: Duration) -> Option<File> {
+        let open = self.open();
+        let limit = Timespec::try_from(within).expect("a time that a person would wait");
+        let wait = move || {
+            let came = poll(&mut [PollFd::new(&open, PollFlags::IN)], Some(&limit));
+            came.is_ok_and(|ready| ready > 0).then_some(open)
+        };
+        tokio::task::spawn_blocking(wait).await.expect("no panic")
+    }
+
     /// Whether somebody has it open to read at this moment.
     pub fn has_reader(&self) -> bool {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

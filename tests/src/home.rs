@@ -193,6 +193,11 @@ impl Home {
         self.agents.starts()
     }
 
+    /// The tasks whose `claude` was started while another one for the same work was alive, see [`AGENT_WORK`](crate::AGENT_WORK).
+    pub fn overlapping_agents(&self) -> Vec<String> {
+        self.agents.overlaps()
+    }
+
     /// Every living process that carries this home: the daemon, what it started, and what that started.
     pub fn processes(&self) -> Vec<i32> {
         carrying(&self.home_entry())

@@ -16,11 +16,11 @@ mod home;
 mod port;
 mod processes;
 
-pub use agents::{CLAUDE_SESSION_LOST, Invocation};
+pub use agents::{AGENT_WORK, CLAUDE_SESSION_LOST, Invocation};
 pub use commands::{RunningCommand, Said};
 pub use daemon::{DaemonUnderTest, Ended};
 pub use driver::{DriverUnderTest, Finished};
 pub use gate::{Gate, HeldReader};
 pub use home::Home;
 pub use port::ReservedPort;
-pub use processes::{carrying, heed_interrupts, is_alive, wait_for_end};
+pub use processes::{carrying, heed_interrupts, is_alive, signal, wait_for_end};

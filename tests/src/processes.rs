@@ -67,7 +67,7 @@ pub(crate) fn kill_carrying(entry: &str) {
 }
 
 /// Sends a signal to one process; one that is gone needs none.
-pub(crate) fn signal(id: i32, signal: Signal) {
+pub fn signal(id: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(id) {
         let _ = kill_process(pid, signal);
     }

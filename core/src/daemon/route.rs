@@ -437,11 +437,11 @@ impl State {
         }
         if let Some(cause) = self.leaving {
             self.exited = true;
-            let restart = cause == ExitCause::Restarting;
-            let lost = self.tasks.values().filter(|task| task.owes_report() && !(restart && task.is_kept()));
+            let leaves = cause.leaves_runs();
+            let lost = self.tasks.values().filter(|task| task.owes_report() && !(leaves && task.is_kept()));
             let abandoned = lost.map(|task| task.id().clone());
             let abandoned = abandoned.chain(self.late.unreported().cloned()).collect();
-            let kept = self.tasks.values().filter(|task| restart && task.is_kept());
+            let kept = self.tasks.values().filter(|task| leaves && task.is_kept());
             let kept = kept.map(|task| task.id().clone()).collect();
             out.push(Effect::Exit { report: ExitReport { cause, abandoned, kept } });
         }

@@ -8,7 +8,7 @@ use super::ops::{Closed, End, What};
 use super::recovery::{Kept, Records};
 use super::{At, Found, recovery, report};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, EndReason, ExitCause, ExitReport, Fact, FsCall, PhaseName};
+use crate::effect::{ApiCall, Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, Recovered, RunEvent};
 use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
@@ -380,7 +380,7 @@ impl TaskBook {
                 format!("claim {} is named as abandoned, and is reported", life.offer.claim.0)
             });
             let kept = exit.kept.contains(&life.offer.task);
-            let goes_on = life.run.is_some() && exit.cause == ExitCause::Restarting;
+            let goes_on = life.run.is_some() && exit.cause.leaves_runs();
             found.require(kept == goes_on && !(kept && named), "RESTART", || {
                 let claim = life.offer.claim.0;
                 format!("claim {claim}: kept {kept}, abandoned {named}, its run goes on {goes_on}")

@@ -1,7 +1,8 @@
 //! The process is killed, and another one takes over what was kept. Each task ends with one report, of the right kind.
 
 use crate::rig::{
-    BAD_REQUEST, Rig, SERVER_ERROR, TASK_GONE, ended, failed, ms, offer, registered, secs, with, workspaces,
+    BAD_REQUEST, Rig, SERVER_ERROR, TASK_GONE, UNAUTHORIZED, ended, failed, ms, offer, registered, secs,
+    with, workspaces,
 };
 use longshore_core::config::ClaimMode::Batch;
 use longshore_core::effect::ReportKind;
@@ -117,6 +118,18 @@ fn a_task_that_was_cancelled_meanwhile_is_seen_at_once() {
     assert_eq!(d.count_like("end #"), 1);
     d.run("run 1 attached", ended(failed(FailReason::Cancelled), 0));
     ends_with(&mut d, "cancel-ack 1", 1);
+}
+
+#[test]
+fn a_run_that_is_followed_goes_on_where_the_credential_is_refused() {
+    let mut d = serving();
+    d.running(&offer(1, "t-1", "r-1"));
+    d.crash();
+    // The rules hold the exit to what is kept: it names the run as one that goes on, and not as given up.
+    d.err("workspaces", UNAUTHORIZED);
+    d.assert_saw("exit unauthorized");
+    d.assert_not("fail 1");
+    assert_eq!(d.runner().ledger.len(), 1, "the next process takes it over");
 }
 
 #[test]

@@ -138,6 +138,16 @@ impl<W: Write, E: Write> Player<W, E> {
                     self.say(&numbered(n, bytes))?;
                 }
             }
+            Step::Count { until, every, bytes } => {
+                for n in 1.. {
+                    self.say(&numbered(n, bytes))?;
+                    self.out.flush()?;
+                    if std::fs::exists(&until)? {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(every));
+                }
+            }
             Step::Write { path, text } => std::fs::write(path, text)?,
             Step::IgnoreTerm => {
                 for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -320,6 +330,16 @@ mod tests {
         let (lines, _) = played(Some(&[Step::NoInit, Step::Flood { lines: 1, bytes: 70_000 }]), "");
         let text = lines[0]["message"]["content"][0]["text"].as_str().expect("a text");
         assert!(text.len() == 70_000 && text.ends_with("01"));
+    }
+
+    #[test]
+    fn a_count_ends_when_its_file_is_there_and_not_before_it_has_begun() {
+        let until = tempfile::NamedTempFile::new().expect("a file");
+        let count = Step::Count { until: until.path().display().to_string(), every: 1, bytes: 3 };
+        let (lines, _) = played(Some(&[Step::NoInit, count]), "");
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["message"]["content"][0]["text"], "001");
+        assert_eq!(lines[1]["result"], "001");
     }
 
     #[test]

@@ -57,6 +57,17 @@ pub enum Step {
         #[serde(default)]
         bytes: usize,
     },
+    /// Say numbers, from 1 on, as a flood does, until a file is there; at least one.
+    Count {
+        /// The file.
+        until: String,
+        /// Milliseconds between two.
+        #[serde(default)]
+        every: u64,
+        /// How long each text is at least.
+        #[serde(default)]
+        bytes: usize,
+    },
     /// Write a file, relative to the working directory.
     Write {
         /// Its path.

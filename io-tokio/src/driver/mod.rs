@@ -30,7 +30,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, ExitCause, ExitReport, Fact, Keep, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
+    Effect, Effects, ExitReport, Fact, Keep, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
 };
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
@@ -185,8 +185,9 @@ impl Driver {
                 self.step(&event);
             }
         }
-        // After a restart runs go on without this process: their supervisors do not need it.
-        if self.exit.as_ref().is_none_or(|report| report.cause != ExitCause::Restarting) {
+        // After a restart runs go on without this process: their supervisors do not need it. So they do where the credential is refused, which
+        // somebody will put right.
+        if self.exit.as_ref().is_none_or(|report| !report.cause.leaves_runs()) {
             self.end_runs().await;
         } else {
             for entry in self.host.book.all() {

@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) const RECORD: &str = "record.json";
 pub(super) const OUTCOME: &str = "outcome.json";
 const OUTBOX: &str = "outbox.jsonl";
+/// Bytes that there must be room for at the start: as much as a record, at least.
+const PROBE: usize = 4096;
 
 /// Why there is no ledger.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +70,10 @@ impl Store {
         let dir = dir.into();
         let failed = |source: io::Error| LedgerError { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(failed)?;
-        // A directory that cannot be written is found now, and not with the first task.
-        drop(tempfile::NamedTempFile::new_in(&dir).map_err(failed)?);
+        // A directory that cannot be written is found now, and not with the first task. A full disk still takes an empty file.
+        let mut probe = tempfile::NamedTempFile::new_in(&dir).map_err(failed)?;
+        probe.write_all(&[b' '; PROBE]).map_err(failed)?;
+        drop(probe);
         let found = load::all(&dir).map_err(failed)?;
         let mut inner = Inner::default();
         for kept in &found.claims {

@@ -17,7 +17,7 @@ pub enum Answer {
     Pending,
     /// An answer with this status.
     Sent(u16),
-    /// It was acted upon with this status, and the answer was thrown away.
+    /// It was acted upon with this status, and the answer was thrown away, or is held back.
     Lost(u16),
     /// It was thrown away unread.
     Dropped,
@@ -132,12 +132,23 @@ impl Log {
 
     /// Notes what became of it, if it is still there.
     pub(super) fn answered(&mut self, number: u64, at: Duration, answer: Answer) {
-        let first = self.next - self.kept.len() as u64;
-        let place = number.checked_sub(first).and_then(|place| usize::try_from(place).ok());
-        if let Some(request) = place.and_then(|place| self.kept.get_mut(place)) {
+        if let Some(request) = self.at(number) {
             request.answered_at = Some(at);
             request.answer = answer;
         }
+    }
+
+    /// Notes that it was acted upon and that its answer is held back, perhaps for ever.
+    pub(super) fn held(&mut self, number: u64, status: u16) {
+        if let Some(request) = self.at(number) {
+            request.answer = Answer::Lost(status);
+        }
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut Request> {
+        let first = self.next - self.kept.len() as u64;
+        let place = number.checked_sub(first).and_then(|place| usize::try_from(place).ok());
+        place.and_then(|place| self.kept.get_mut(place))
     }
 
     /// The requests that are kept, oldest first.

@@ -61,6 +61,9 @@ pub(super) async fn watched(
     }
     let response = next.run(request).await;
     let status = response.status().as_u16();
+    if matches!(fault.action(), Action::HoldReply) {
+        shared.held(number, status);
+    }
     let (answer, response) = spoilt(&fault, &line, response).await;
     shared.answered(number, if answer { Answer::Sent(status) } else { Answer::Lost(status) });
     match response {

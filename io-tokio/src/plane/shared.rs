@@ -118,6 +118,12 @@ impl Shared {
         (number, taken)
     }
 
+    /// Notes that a request was acted upon, and that its answer is held back.
+    pub(super) fn held(&self, number: u64, status: u16) {
+        self.lock().log.held(number, status);
+        self.changed.notify_waiters();
+    }
+
     /// Notes what became of a request.
     pub(super) fn answered(&self, number: u64, answer: Answer) {
         let at = self.elapsed();

@@ -1,0 +1,49 @@
+//! Much output and a slow server.
+
+use crate::audit::{self, Audit};
+use crate::rig::{Rig, WITHIN};
+use crate::stage::numbers;
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Action, Rule, State, TaskSpec};
+use std::time::Duration;
+
+/// A request of messages takes the server so long.
+const SLOW: Duration = Duration::from_millis(200);
+const LINES: u64 = 20_000;
+/// The most memory that a daemon may come to have had, in bytes. It is some 25 MB before. Then it keeps 16 MiB of messages that the server
+/// does not have, and has them in its hands again for a moment when it writes them down (as text) and when it sends them (4 MiB as messages
+/// and as text); what is freed in between stays with the allocator for a while. 85 to 111 MiB were seen, with 50 to 240 MB of output.
+/// Output that was all kept would come to 175 MB without a single copy.
+const MEMORY: u64 = 144 << 20;
+
+/// All that an agent says arrives, in order, and the daemon's memory stays flat. The peak.
+async fn said_all(lines: u64, bytes: usize) -> u64 {
+    let rig = Rig::new(|home| home).await;
+    rig.fault("messages", |path| Rule::new("POST", &path, Action::Delay(SLOW)));
+    let at_rest = rig.daemon().peak_memory();
+    let script = [Step::Flood { lines, bytes }, Step::Result("said".into())];
+    let task = rig.enqueue(TaskSpec::new("claude").script(&script));
+    let row = rig.plane.wait_for(&task, State::Completed, 3 * WITHIN).await.expect("it completes");
+    let peak = rig.daemon().peak_memory();
+    let mut audit = Audit::default();
+    let (said, want) = (audit::said(&rig, &row, &mut audit), numbers(lines, bytes));
+    audit.require(said == want, || audit::differ(&said, &want));
+    audit::leftovers(&rig, &mut audit).await;
+    rig.stop().await;
+    assert!(audit.wrong.is_empty(), "{:#?}", audit.wrong);
+    println!("{} bytes: at most {} KiB of memory, {} KiB before", want.len(), peak >> 10, at_rest >> 10);
+    assert!(peak < MEMORY, "{peak} bytes of memory for {} bytes of output", want.len());
+    peak
+}
+
+#[tokio::test]
+#[ignore = "takes longer: the server takes its time over each of many requests"]
+async fn bug_12_20_000_lines_at_once_arrive_at_a_slow_server_and_memory_stays_flat() {
+    said_all(LINES, 6).await;
+}
+
+#[tokio::test]
+#[ignore = "takes longer: 150 MB"]
+async fn bug_12_150_mb_arrive_at_a_slow_server_and_memory_stays_flat() {
+    said_all(LINES, 7_500).await;
+}
