@@ -5,11 +5,13 @@ mod disk;
 mod facts;
 mod follow;
 mod host;
+mod keep;
 mod link;
 mod local;
 mod messages;
 mod offers;
 mod over;
+mod published;
 mod record;
 mod recover;
 mod run;
@@ -20,18 +22,15 @@ pub use local::LocalDirectory;
 pub use record::Record;
 pub use recover::recover;
 
-use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
+use crate::health::HealthSnapshot;
 use crate::http::Limit;
-use crate::ledger::{Place, TaskFacts, Words};
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
 use host::{Listed, RuntimeSet};
 use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
-use longshore_core::effect::{
-    Effect, Effects, ExitReport, Fact, Keep, KillStep, LaunchCall, PhaseName, StopPhase, WsCmd,
-};
+use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, WsCmd};
 use longshore_core::event::{ClaimKey, Event, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
@@ -324,12 +323,7 @@ impl Driver {
             Effect::Progress { claim, step } => self.progress(claim, step),
             Effect::Runtime { set, runtime, change } => self.host.set().change(set, runtime, change),
             Effect::Keep { claim, .. } => self.keep(claim, &effect),
-            Effect::Forget { claim } => {
-                self.host.ledger.forget(claim);
-                self.remove_runs(claim);
-                self.host.book.forget(claim);
-                self.host.forget_secret(claim.0);
-            }
+            Effect::Forget { claim } => self.forget(claim),
             Effect::DropIdleConnections => {
                 if let Err(error) = self.host.client.drop_idle() {
                     tracing::warn!("the HTTP client could not be renewed: {error}");
@@ -338,36 +332,14 @@ impl Driver {
             // Nobody asks for it.
             Effect::Gate { .. } => {}
             Effect::Fact { fact } => {
-                if let Fact::Ending { claim, why } = &fact
-                    && let Some(entry) = self.host.book.get(*claim)
-                {
-                    // For the words of the report: what is done about it comes by itself.
-                    entry.ending().why = Some(*why);
-                    self.host.ledger.put_words(*claim, Words::of(&entry.ending()));
+                if let Fact::Ending { claim, why } = &fact {
+                    self.note_ending(*claim, *why);
                 }
                 facts::log(&self.host.book, &fact);
             }
             Effect::Exit { report } => self.exit = Some(report),
             _ => tracing::error!("the core wants something that this adapter does not know; this is a bug"),
         }
-    }
-
-    /// Writes down what the core wants kept, before anything that comes after it is started.
-    fn keep(&self, claim: ClaimKey, effect: &Effect) {
-        let Some(entry) = self.host.book.get(claim) else { return };
-        let place = Place::of(&entry.disk());
-        let words = Words::of(&entry.ending());
-        self.host.ledger.keep(claim, effect, &TaskFacts::of(&entry.task), place, words);
-        let is_over = matches!(effect, Effect::Keep { entry: Keep::Ended { .. }, .. });
-        if is_over && self.host.ledger.is_written(claim) {
-            self.remove_runs(claim);
-        }
-    }
-
-    /// What the agent wrote is needed no more: all that came of it is in the ledger, or with the server.
-    fn remove_runs(&self, claim: ClaimKey) {
-        let Some(entry) = self.host.book.get(claim) else { return };
-        run::remove_dirs(&self.host, &entry);
     }
 
     fn request(&mut self, op: OpId) -> CancellationToken {
@@ -424,52 +396,6 @@ impl Driver {
             if let Err(error) = host.client.progress(&entry.id, &request, PROGRESS).await {
                 tracing::debug!(task = %entry.id, %error, "a progress note was not taken");
             }
-        });
-    }
-
-    /// Publishes what health answers say of the daemon and its tasks.
-    fn publish_tasks(&self) {
-        let view = self.daemon.view();
-        let state = match view.stop_phase() {
-            StopPhase::Serving if view.is_ready() => DaemonState::Running,
-            StopPhase::Serving => DaemonState::Starting,
-            _ if view.is_draining() => DaemonState::Draining,
-            _ => DaemonState::Stopping,
-        };
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let active = count(view.tasks().count());
-        let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
-        let now = (state, active, running, count(view.parked_tasks()));
-        self.health.send_if_modified(|snapshot| {
-            let seen = |s: &HealthSnapshot| {
-                (s.state, s.active_task_count, s.running_task_count, s.resource_wait_task_count)
-            };
-            let before = seen(snapshot);
-            (snapshot.state, snapshot.active_task_count) = (now.0, now.1);
-            (snapshot.running_task_count, snapshot.resource_wait_task_count) = (now.2, now.3);
-            before != now
-        });
-    }
-
-    /// Publishes which runtimes there are.
-    fn publish_runtimes(&self) {
-        let mut workspaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (id, hosted) in &self.host.set().runtimes {
-            workspaces.entry(hosted.workspace.as_str().to_owned()).or_default().push(id.as_str().to_owned());
-        }
-        self.health.send_modify(|snapshot| {
-            let workspaces = workspaces.into_iter().map(|(id, runtimes)| WorkspaceHealth { id, runtimes });
-            snapshot.workspaces = workspaces.collect();
-        });
-    }
-
-    /// Publishes which agent CLIs were found.
-    fn publish_agents(&self) {
-        let Some(found) = self.host.agents.get() else { return };
-        self.health.send_modify(|snapshot| {
-            snapshot.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
-            let skipped = found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
-            snapshot.skipped_agents = skipped.collect();
         });
     }
 }

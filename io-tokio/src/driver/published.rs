@@ -1,0 +1,54 @@
+//! What health answers say, published as it changes.
+
+use super::Driver;
+use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
+use longshore_core::effect::{PhaseName, StopPhase};
+use std::collections::BTreeMap;
+
+impl Driver {
+    /// Publishes what health answers say of the daemon and its tasks.
+    pub(super) fn publish_tasks(&self) {
+        let view = self.daemon.view();
+        let state = match view.stop_phase() {
+            StopPhase::Serving if view.is_ready() => DaemonState::Running,
+            StopPhase::Serving => DaemonState::Starting,
+            _ if view.is_draining() => DaemonState::Draining,
+            _ => DaemonState::Stopping,
+        };
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let active = count(view.tasks().count());
+        let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
+        let now = (state, active, running, count(view.parked_tasks()));
+        self.health.send_if_modified(|snapshot| {
+            let seen = |s: &HealthSnapshot| {
+                (s.state, s.active_task_count, s.running_task_count, s.resource_wait_task_count)
+            };
+            let before = seen(snapshot);
+            (snapshot.state, snapshot.active_task_count) = (now.0, now.1);
+            (snapshot.running_task_count, snapshot.resource_wait_task_count) = (now.2, now.3);
+            before != now
+        });
+    }
+
+    /// Publishes which runtimes there are.
+    pub(super) fn publish_runtimes(&self) {
+        let mut workspaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (id, hosted) in &self.host.set().runtimes {
+            workspaces.entry(hosted.workspace.as_str().to_owned()).or_default().push(id.as_str().to_owned());
+        }
+        self.health.send_modify(|snapshot| {
+            let workspaces = workspaces.into_iter().map(|(id, runtimes)| WorkspaceHealth { id, runtimes });
+            snapshot.workspaces = workspaces.collect();
+        });
+    }
+
+    /// Publishes which agent CLIs were found.
+    pub(super) fn publish_agents(&self) {
+        let Some(found) = self.host.agents.get() else { return };
+        self.health.send_modify(|snapshot| {
+            snapshot.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
+            let skipped = found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
+            snapshot.skipped_agents = skipped.collect();
+        });
+    }
+}
