@@ -59,6 +59,8 @@ struct State {
     #[serde(default)]
     paths: PathLocks,
     late: Late,
+    /// Claims whose report waits for the server to be there again.
+    unreached: BTreeSet<ClaimKey>,
     /// Claims of an earlier process whose report was not tried yet in this one: those of their runtimes wait.
     first_reports: BTreeSet<(RuntimeId, ClaimKey)>,
     shutdown: Shutdown,
@@ -116,6 +118,7 @@ impl Daemon {
             gc: GcClock::default(),
             paths: PathLocks::default(),
             late: Late::default(),
+            unreached: BTreeSet::new(),
             first_reports: BTreeSet::new(),
             shutdown: Shutdown::default(),
             dialled: false,

@@ -13,6 +13,7 @@ use crate::reason::FailReason;
 use crate::runtimes::Change;
 use crate::task::Task;
 use crate::timer::TimerKey;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Splits the state into a step's context and the machines that are named.
 macro_rules! split {
@@ -74,11 +75,14 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
-        if r.is_ok() && !matches!(kind, ApiOp::Late) {
-            late.nudge(&mut cx);
+        if r.is_ok() {
+            if !matches!(kind, ApiOp::Late) {
+                late.nudge(&mut cx);
+            }
+            server_answers(&mut cx, tasks, unreached);
         }
         let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
             !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
@@ -158,6 +162,9 @@ impl State {
                     tried =
                         (kind == TaskOp::Report && !first_reports.is_empty()).then(|| task.runtime().clone());
                     task.api_ended(&mut cx, op, kind, r.clone());
+                    if task.waits_for_server() {
+                        unreached.insert(claim);
+                    }
                 }
                 self.reap(claim, out);
                 if let Some(runtime) = tried {
@@ -246,7 +253,7 @@ impl State {
 
     /// What the task still owes goes to the late outbox, then its marks go, then its slot.
     fn take_apart(&mut self, claim: ClaimKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late);
+        split!(self, out => cx, runtimes, claims, tasks, by_id, by_runtime, roots, late, unreached);
         let Some(task) = tasks.remove(&claim) else { return };
         let slot = task.slot();
         let remains = task.remains(&mut cx);
@@ -264,6 +271,7 @@ impl State {
         if let Some(provider) = &remains.provider {
             claims.task_ended(&mut cx, runtimes, remains.slot, (&remains.runtime, provider), news);
         }
+        unreached.remove(&claim);
         cx.fact(Fact::Released { claim, slot });
         if delivered {
             cx.emit(Effect::Forget { claim: remains.claim });
@@ -272,13 +280,14 @@ impl State {
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late);
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late, unreached);
         if !link.is_current(conn) {
             cx.env.ops.stray();
             return;
         }
         if !matches!(event, WsEvent::Down) {
             late.nudge(&mut cx);
+            server_answers(&mut cx, tasks, unreached);
         }
         if let WsEvent::Ack { claims: true, .. } = event
             && link.is_up()
@@ -441,5 +450,15 @@ impl State {
     /// Ends the process once this step is done, as nothing may come after that.
     pub(super) fn exit(&mut self, cause: ExitCause) {
         self.leaving.get_or_insert(cause);
+    }
+}
+
+/// Reports whose wait has grown because nobody was there go out as soon as the server answers anything. One that ended or waits for another
+/// reason by now is not touched.
+fn server_answers(cx: &mut Cx<'_>, tasks: &mut BTreeMap<ClaimKey, Task>, unreached: &mut BTreeSet<ClaimKey>) {
+    for claim in std::mem::take(unreached) {
+        if let Some(task) = tasks.get_mut(&claim) {
+            task.server_answers(cx);
+        }
     }
 }

@@ -61,7 +61,8 @@ const fn delivers(call: &ApiCall) -> Option<ClaimKey> {
         | ApiCall::Fail { claim, .. }
         | ApiCall::CancelAck { claim }
         | ApiCall::Messages { claim, .. }
-        | ApiCall::MessagesKnown { claim, .. } => Some(*claim),
+        | ApiCall::MessagesKnown { claim, .. }
+        | ApiCall::Usage { claim } => Some(*claim),
         _ => None,
     }
 }

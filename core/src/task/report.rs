@@ -25,6 +25,8 @@ pub(crate) struct Report {
     op: Option<OpId>,
     tries: u32,
     failures: Failures,
+    /// The last try found nobody.
+    unreachable: bool,
     since: Instant,
 }
 
@@ -58,7 +60,14 @@ pub(crate) fn after_refusal(kind: ReportKind, error: ApiError) -> Option<ReportK
 
 impl Report {
     pub(crate) fn new(cx: &Cx<'_>, kind: ReportKind) -> Self {
-        Self { kind, op: None, tries: 0, failures: Failures::default(), since: cx.now.mono }
+        Self {
+            kind,
+            op: None,
+            tries: 0,
+            failures: Failures::default(),
+            unreachable: false,
+            since: cx.now.mono,
+        }
     }
 
     pub(crate) const fn kind(&self) -> ReportKind {
@@ -104,7 +113,13 @@ impl Report {
         }
     }
 
+    /// Whether it waits longer than it did at first because nobody was there: then the wait ends as soon as the server answers anything.
+    pub(crate) const fn waits_for_server(&self) -> bool {
+        self.op.is_none() && self.unreachable && self.failures.is_grown()
+    }
+
     fn wait(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: ApiError) -> Step {
+        self.unreachable = matches!(error, ApiError::NotSent | ApiError::Unknown);
         if error.refusal() == Some(Refusal::Unauthorized) {
             cx.fact(Fact::Unauthorized);
         }

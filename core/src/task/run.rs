@@ -153,6 +153,21 @@ impl Task {
         }
     }
 
+    /// Whether its report waits for the server to be there again.
+    pub(crate) const fn waits_for_server(&self) -> bool {
+        matches!(&self.phase, Phase::Reporting(report) if report.waits_for_server())
+    }
+
+    /// The server is there again.
+    pub(crate) fn server_answers(&mut self, cx: &mut Cx<'_>) {
+        if let Phase::Reporting(report) = &mut self.phase
+            && report.waits_for_server()
+        {
+            cx.disarm(&TimerKey::ReportRetry(self.claim));
+            report.send(cx, self.claim);
+        }
+    }
+
     /// Ends the task because the daemon stops.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
         self.stopping = true;

@@ -240,3 +240,46 @@ fn a_claim_number_that_is_used_twice_harms_nobody() {
     assert!(!effects.as_slice().iter().any(forgets), "the claim that has the number goes on");
     assert_eq!(d.view().strays(), 1);
 }
+
+/// A report that was lost three times, so that its wait has grown.
+fn waiting() -> Rig {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    for claim in [1, 2] {
+        d.running(&offer(claim, &format!("t-{claim}"), "r-1"));
+    }
+    d.run("run 1", ended(RunEnd::Completed, 0));
+    d.before_report(1);
+    for tries in 1..=3 {
+        d.err("complete 1", ApiError::Unknown);
+        if tries < 3 {
+            while !d.is_open("complete 1") {
+                d.pass(secs(1));
+            }
+        }
+    }
+    assert!(!d.is_open("complete 1"));
+    d
+}
+
+#[test]
+fn late_hurry_a_report_that_found_nobody_goes_out_when_the_server_answers_anything() {
+    let mut d = waiting();
+    d.hint(None);
+    assert!(d.is_open("complete 1"), "a frame of the server is an answer");
+    d.err("complete 1", ApiError::Unknown);
+    assert!(!d.is_open("complete 1"));
+    d.clear();
+    d.ok("claim all 2");
+    assert!(d.is_open("complete 1"), "and so is any good reply");
+    d.ok("complete 1");
+    d.ok("seal 1 record");
+}
+
+#[test]
+fn late_hurry_a_report_that_the_server_would_not_take_waits_its_time() {
+    let mut d = waiting();
+    d.hint(None);
+    d.err("complete 1", SERVER_ERROR);
+    d.hint(None);
+    assert!(!d.is_open("complete 1"));
+}

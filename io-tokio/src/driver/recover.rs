@@ -78,10 +78,10 @@ async fn take_in_hand(host: &Arc<Host>, entry: &Arc<Entry>, mut record: Record, 
     match tokio::time::timeout(LIMIT, work).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::error!(task = %entry.id, %error, "the task's directory could not be looked at; this is a bug")
+            tracing::error!(task = %entry.id, %error, "the task's directory could not be looked at; this is a bug");
         }
         Err(_) => {
-            tracing::error!(task = %entry.id, "the disk does not answer; the task's directory is left as it is")
+            tracing::error!(task = %entry.id, "the disk does not answer; the task's directory is left as it is");
         }
     }
     let real = entry.disk().local.as_ref().and_then(|local| local.real.clone());

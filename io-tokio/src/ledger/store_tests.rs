@@ -120,7 +120,8 @@ fn everything_is_for_its_user_alone() {
 
 #[test]
 fn a_record_that_cannot_be_read_is_set_aside_alone() {
-    let damages: [(&str, fn(&str) -> String); 4] = [
+    type Damage = fn(&str) -> String;
+    let damages: [(&str, Damage); 4] = [
         ("is damaged", |text| text[..text.len() / 2].to_owned()),
         ("is damaged", |_| "\0\0\0\0".to_owned()),
         ("form 99", |text| text.replacen("\"version\":1", "\"version\":99", 1)),
