@@ -111,7 +111,7 @@ pub(super) fn log(book: &Book, fact: &Fact) {
 /// Writes the last words to the log.
 pub(super) fn log_exit(report: &ExitReport) {
     for task in &report.abandoned {
-        tracing::error!(%task, "the task's end could not be reported; the server finds out by itself");
+        tracing::error!(%task, "the task's end could not be reported; the next daemon reports it");
     }
     for task in &report.kept {
         tracing::info!(%task, "the task's run goes on; the next daemon takes it over");

@@ -23,7 +23,7 @@ pub async fn recover(host: &Arc<Host>, found: Found) -> BTreeSet<PathBuf> {
     for (path, reason) in &found.aside {
         tracing::error!(
             record = %path.display(),
-            "the record of a task cannot be used and was set aside: {reason}; the server gives the task out again"
+            "the record of a task cannot be used and was set aside: {reason}; its run is ended, and the server gives the task out again once it hears nothing of it"
         );
     }
     // Live runs first: where an earlier claim of the same directory is still to be reported, the directory is theirs.

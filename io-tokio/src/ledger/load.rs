@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,10 @@ pub(super) fn all(dir: &Path) -> io::Result<Found> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         names.push(entry?.file_name());
+    }
+    // What a kill left of a file that was never put in its place.
+    for name in names.iter().filter(|name| name.as_bytes().starts_with(b".tmp")) {
+        let _ = fs::remove_file(dir.join(name));
     }
     let mut claims: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
     claims.sort_unstable();

@@ -154,9 +154,11 @@ fn a_directory_without_a_record_means_nothing() {
     store.settle();
     fs::remove_file(bed.record(1)).expect("removed");
     fs::create_dir(bed.dir().join("007")).expect("made");
+    fs::write(bed.dir().join(".tmpAbC123"), "half").expect("written");
     let (_, found) = bed.open();
     assert!(found.claims.is_empty() && found.aside.is_empty());
     assert!(!bed.dir().join("1").exists() && bed.dir().join("007").exists());
+    assert!(!bed.dir().join(".tmpAbC123").exists());
 }
 
 #[test]

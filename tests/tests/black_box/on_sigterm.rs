@@ -26,7 +26,7 @@ async fn stopping(home: &Home) {
         loop {
             let (_, body) = local(home, "GET", "/health").await;
             let health: Value = serde_json::from_str(&body).expect("JSON");
-            if health["state"] == "stopping" {
+            if health["state"] == "draining" || health["state"] == "stopping" {
                 return;
             }
             tokio::task::yield_now().await;
