@@ -220,6 +220,20 @@ impl Service {
     }
 }
 
+/// Whether a daemon with these settings would find what it needs: a workspaces root, and agents. Nothing is started, and nobody but the
+/// agents' own `--version` is asked.
+///
+/// # Errors
+/// What a start would fail with.
+pub async fn rehearse(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), ServeError> {
+    let root = &settings.workspaces_root;
+    prepare::ensure_root_marker(root).map_err(|source| ServeError::Root { path: root.clone(), source })?;
+    let clis = AGENT_CLIS.iter().collect();
+    let search = Looking { env: env.clone(), settings: settings.clone(), cwd: cwd.to_owned(), clis };
+    let found = search.look().await;
+    if found.agents.is_empty() { Err(ServeError::NoAgents(why_none(&found))) } else { Ok(()) }
+}
+
 impl Looking {
     async fn look(&self) -> Discovery {
         Search {

@@ -154,7 +154,7 @@ enum Daemon {
     Start(Box<Start>),
     /// Stop the daemon: runs are ended, and the server tries their tasks again. Said a second time it hurries
     Stop {
-        /// Claim nothing more, and let runs end by themselves; with a time such as 30m, runs that are left then are ended. Ctrl-C
+        /// Claim nothing more, and let runs end by themselves; with a time, as in --drain=30m, runs that are left then are ended. Ctrl-C
         /// ends the waiting, not the drain
         #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = drain)]
         drain: Option<DrainFor>,
@@ -200,7 +200,7 @@ fn drain(text: &str) -> Result<DrainFor, String> {
 enum Trace {
     /// Feed a trace to a fresh core and compare what it decides
     Replay {
-        /// The trace
+        /// The trace, or the directory of a flight recorder
         file: PathBuf,
     },
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
@@ -299,7 +299,7 @@ struct Start {
     /// as they take, detach leaves them to the next daemon. A second signal leaves a second for what is left. Default: stop
     #[arg(long, value_name = "ACTION")]
     on_sigterm: Option<String>,
-    /// Record the whole run as a trace
+    /// Record the whole run as a trace, in a file that is not there yet
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

@@ -24,6 +24,9 @@ pub enum ControlError {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// The new daemon would fail where the old one works.
+    #[error("{0}; the running daemon is left as it is")]
+    NoSuccessor(String),
     /// A daemon runs already.
     #[error("{label} is already running (pid {pid}, {state}); `longshore daemon restart` replaces it")]
     AlreadyRunning {

@@ -9,10 +9,17 @@ use super::stop::{ENDING, tell_forced};
 use crate::cli::{DaemonStart, Which, require_token};
 use crate::config::{Env, Settings};
 use crate::local::interrupts::Interrupts;
+use crate::service::rehearse;
 use std::path::Path;
 
 const HINT: &str =
     "no new daemon was started; try again when it is gone, or end it with `longshore daemon stop`";
+
+async fn confirm(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), ControlError> {
+    let ready = rehearse(settings, env, cwd).await;
+    ready.map_err(|error| ControlError::NoSuccessor(error.to_string()))?;
+    preflight::confirm(settings).await
+}
 
 /// Ends the daemon that runs, if one does, and waits until its process is gone, so that the new one can be started. Everything that
 /// would keep the new one from working is looked at first: the old one is not touched if its successor would not start.
@@ -28,8 +35,12 @@ pub async fn make_way(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), 
     let Some(daemon) = Running::find(&place).await? else { return Ok(()) };
     let settings = Settings::load(flags, env, cwd)?;
     require_token(&settings)?;
+    if let Some(file) = start.record.as_ref().map(|file| cwd.join(file)).filter(|file| file.exists()) {
+        let why = format!("{} is there already, and nothing is recorded over it", file.display());
+        return Err(ControlError::NoSuccessor(why));
+    }
     tokio::select! {
-        confirmed = preflight::confirm(&settings) => confirmed?,
+        confirmed = confirm(&settings, env, cwd) => confirmed?,
         () = interrupts.next() => return Err(ControlError::Interrupted("the running daemon is left as it is")),
     }
     let (label, pid) = (place.label(), daemon.pid);

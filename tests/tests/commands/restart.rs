@@ -27,6 +27,15 @@ async fn cli_72_a_restart_that_would_fail_leaves_the_daemon_as_it_is() {
     assert!(refused(&gone).contains(&url), "{gone:?}");
     let bad = bed.home.run(&["daemon", "restart", "--poll-interval", "soon"]).await;
     assert!(refused(&bad).contains("--poll-interval"), "{bad:?}");
+    let taken = bed.home.dir().join("taken.jsonl");
+    fs::write(&taken, "kept").expect("written");
+    let recorded = bed.home.run(&["daemon", "restart", "--record", &taken.display().to_string()]).await;
+    assert!(refused(&recorded).contains("taken.jsonl"), "{recorded:?}");
+    let nowhere = bed.home.run(&["daemon", "restart", "--workspaces-root", "/proc/nowhere"]).await;
+    assert!(refused(&nowhere).contains("/proc/nowhere"), "{nowhere:?}");
+    let agentless =
+        bed.home.run_with(&["daemon", "restart"], &[("MULTICA_CLAUDE_PATH", "/nowhere/claude")]).await;
+    assert!(refused(&agentless).contains("no agent program"), "{agentless:?}");
     fs::write(bed.home.config_file(), json!({ "token": "mul_of_somebody_else" }).to_string())
         .expect("written");
     let denied = bed.home.run(&["daemon", "restart"]).await;
