@@ -117,13 +117,19 @@ impl Entry {
         let entry = Self::new(record.claim(), task.task(), record.provider.as_str().to_owned(), journal);
         let at = said.at.take();
         entry.outbox.restore(said);
+        words.give(&entry);
         if let Some(at) = at {
+            // Words are written down when the run begins, which knows no session yet. One that was given up with its attempt stays so.
+            if at.session.is_some() && outcome.as_ref().is_none_or(|seen| seen.attempt != at.attempt) {
+                entry.ending().session.clone_from(&at.session);
+            }
             entry.keeping.is_durable_up_to(at.position());
             *entry.stream() = Some(at.stream());
         }
-        words.give(&entry);
         if let Some(seen) = outcome {
             let mut ending = entry.ending();
+            ending.session = ending.session.take().or_else(|| seen.session.clone());
+            ending.retired_session = ending.retired_session.take().or_else(|| seen.retired_session.clone());
             ending.outcome = Some(seen.outcome.clone());
             ending.seen = Some(seen);
         }
@@ -228,3 +234,7 @@ impl Entry {
             .collect()
     }
 }
+
+#[cfg(test)]
+#[path = "entry_tests.rs"]
+mod tests;

@@ -80,8 +80,16 @@ impl Running {
     /// Asks it to end. One that does not take the request is ended by signals, if it is sure that it is the one; `query` is what is said of
     /// the runs, empty for a plain stop.
     pub(super) async fn end(&self, query: &str) -> Result<Asked, ControlError> {
+        if self.is_gone_or_replaced().await {
+            return Ok(Asked::Taken);
+        }
         let Some(why) = self.ask(query).await? else { return Ok(Asked::Taken) };
         let pid = self.pid;
+        if let Some(process) = &self.process
+            && process.ended(Duration::ZERO).await
+        {
+            return Ok(Asked::Taken);
+        }
         let Some(process) = &self.process else {
             let doubt = "its process cannot be told for sure from here".to_owned();
             return Err(ControlError::NotEnded { pid, why, doubt });
@@ -95,6 +103,20 @@ impl Running {
             process.ended(KILLED).await;
         }
         Ok(Asked::Forced)
+    }
+
+    /// Whether another command has ended it since it was found. What answers at its port by now may be its successor, which nobody wants to
+    /// end.
+    async fn is_gone_or_replaced(&self) -> bool {
+        if let Some(process) = &self.process
+            && process.ended(Duration::ZERO).await
+        {
+            return true;
+        }
+        let is_same = |now: &Health| {
+            now.pid() == Some(self.pid) && now.number("process_start") == self.health.number("process_start")
+        };
+        matches!(self.local.health().await, Seen::Daemon(now) if !is_same(&now))
     }
 
     /// Asks it to end; `Some` says why it could not be asked.

@@ -265,19 +265,22 @@ async fn unwind(entry: &Arc<Entry>) {
         {
             tracing::warn!(task = %entry.id, "the task's temp dir is left to the collector: {error}");
         }
-        let unwound = {
+        // A file system may hang under the work, and the thread that does everything else asks for what is held here.
+        let (prepared, own, local, is_left) = {
             let disk = entry.disk();
-            let local = disk.local.as_ref();
-            match (&disk.prepared, &disk.claim) {
-                _ if disk.is_left => Ok(()),
-                (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
-                (None, Some(claim)) => {
-                    let real = local.and_then(|local| local.real.as_deref());
-                    let theirs = real.zip(local).map(|(real, local)| Theirs { real, shared: local.shared });
-                    seal::unwind_at(claim.path(), claim.identity(), theirs, &entry.provider)
-                }
-                (None, None) => Ok(()),
+            let own = disk.claim.as_ref().map(|claim| (claim.path().to_owned(), claim.identity()));
+            (disk.prepared.clone(), own, disk.local.clone(), disk.is_left)
+        };
+        let local = local.as_ref();
+        let unwound = match (&prepared, &own) {
+            _ if is_left => Ok(()),
+            (Some(prepared), _) => seal::unwind(prepared, &entry.provider),
+            (None, Some((path, identity))) => {
+                let real = local.and_then(|local| local.real.as_deref());
+                let theirs = real.zip(local).map(|(real, local)| Theirs { real, shared: local.shared });
+                seal::unwind_at(path, *identity, theirs, &entry.provider)
             }
+            (None, None) => Ok(()),
         };
         if let Err(error) = unwound {
             tracing::warn!(task = %entry.id, "the task's directory could not be tidied up: {error}");
@@ -292,10 +295,13 @@ async fn unwind(entry: &Arc<Entry>) {
 async fn close(entry: &Arc<Entry>, record: bool) {
     let entry = entry.clone();
     let done = blocking(move || {
-        let mut disk = entry.disk();
+        let (prepared, is_left) = {
+            let disk = entry.disk();
+            (disk.prepared.clone(), disk.is_left)
+        };
         if record
-            && !disk.is_left
-            && let Some(prepared) = &disk.prepared
+            && !is_left
+            && let Some(prepared) = &prepared
         {
             let meta = Meta::of(&entry.task, prepared.local_directory, Timestamp::now());
             if let Some(meta) = meta
@@ -304,8 +310,12 @@ async fn close(entry: &Arc<Entry>, record: bool) {
                 tracing::warn!(task = %entry.id, "the collector's record was not written: {error}");
             }
         }
-        disk.reuse = None;
-        if let Some(claim) = disk.claim.take() {
+        let (claim, reuse) = {
+            let mut disk = entry.disk();
+            (disk.claim.take(), disk.reuse.take())
+        };
+        drop(reuse);
+        if let Some(claim) = claim {
             claim.release();
         }
     });

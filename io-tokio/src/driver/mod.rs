@@ -106,6 +106,8 @@ pub struct Driver {
     /// Whether health answers name the agent CLIs that were found.
     found_told: bool,
     exit: Option<ExitReport>,
+    /// When the ledger tries again what it could not write.
+    write_again_at: Option<tokio::time::Instant>,
 }
 
 impl Driver {
@@ -160,6 +162,7 @@ impl Driver {
             health,
             found_told: false,
             exit: None,
+            write_again_at: None,
         };
         driver.perform();
         Ok(driver)
@@ -233,6 +236,7 @@ impl Driver {
 
     /// Waits for the next event or deadline, and takes it.
     async fn wait(&mut self) {
+        let again = self.write_again();
         let deadline = self.daemon.next_wakeup().map(|(at, _)| at);
         let pause = sleep_until(deadline, self.host.clock.now().mono);
         tokio::select! {
@@ -246,7 +250,7 @@ impl Driver {
                 self.found_told = true;
                 self.publish_agents();
             }
-            () = tokio::time::sleep(WRITE_AGAIN), if self.host.ledger.owes() => self.host.ledger.write_again(),
+            () = tokio::time::sleep_until(again.unwrap_or_else(tokio::time::Instant::now)), if again.is_some() => {}
             () = pause => {
                 // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
                 if deadline.is_some_and(|at| at <= self.host.clock.now().mono) {
@@ -254,6 +258,22 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Tries again what the ledger could not write, once it is time; when that is next. However much there is to do meanwhile.
+    fn write_again(&mut self) -> Option<tokio::time::Instant> {
+        let now = tokio::time::Instant::now();
+        if self.write_again_at.is_some_and(|at| at <= now) {
+            self.write_again_at = None;
+            if self.host.ledger.owes() {
+                self.host.ledger.write_again();
+            }
+        }
+        if !self.host.ledger.owes() {
+            self.write_again_at = None;
+            return None;
+        }
+        Some(*self.write_again_at.get_or_insert(now + WRITE_AGAIN))
     }
 
     fn step(&mut self, event: &Event) {

@@ -44,6 +44,14 @@ async fn one(host: &Arc<Host>, set: Set) -> ([PathBuf; 2], Record) {
     let record = as_far_as_written(&set);
     let place = set.kept.place.clone();
     let entry = host.book.take_over(set);
+    if matches!(record.was, Recovered::Claimed) {
+        // It is given back. Where the disk did not take that it was launched, its agent is at work all the same.
+        for dir in super::run::dirs(host, &entry) {
+            if host.launcher.end_left(dir).await {
+                tracing::warn!(task = %entry.id, "an agent that was launched without a record of it was ended");
+            }
+        }
+    }
     (super::run::dirs(host, &entry), take_in_hand(host, &entry, record, place).await)
 }
 
@@ -95,6 +103,13 @@ fn hold_again(host: &Host, entry: &Entry, place: Place) {
     let Place { local, prepared, temp } = place;
     let root = &host.settings.workspaces_root;
     let claim = Claim::take(root, &entry.task.workspace_id, &entry.task.id);
+    let reuse =
+        prepared.as_ref().filter(|prepared| prepared.reused).map(|prepared| Reuse::again(root, prepared));
+    let temp = temp.and_then(|path| {
+        let adopted = TempDir::adopt(&path);
+        adopted.inspect_err(|error| tracing::debug!(task = %entry.id, "{error}")).ok()
+    });
+    // Held for no look at the disk: whoever gave this up waits for it as well, and is the thread that does everything else.
     let mut disk = entry.disk();
     disk.local = local;
     match claim {
@@ -104,15 +119,10 @@ fn hold_again(host: &Host, entry: &Entry, place: Place) {
             tracing::warn!(task = %entry.id, "the task's directory is not locked again: {error}");
         }
     }
-    if let Some(prepared) = &prepared
-        && prepared.reused
-    {
-        disk.reuse = Reuse::again(root, prepared);
+    if let Some(reuse) = reuse {
+        disk.reuse = reuse;
     }
-    disk.temp = temp.and_then(|path| {
-        let adopted = TempDir::adopt(&path);
-        adopted.inspect_err(|error| tracing::debug!(task = %entry.id, "{error}")).ok()
-    });
+    disk.temp = temp;
     disk.prepared = prepared;
 }
 

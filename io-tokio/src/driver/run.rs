@@ -19,7 +19,11 @@ use longshore_core::reason::FailReason;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// What a run came to, and the disk did not take, is tried again so much later.
+const KEEP_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs an agent to its end, or follows one that an earlier process launched. `steps` brings what the core wants of it meanwhile.
 pub(super) async fn perform(
@@ -92,6 +96,7 @@ async fn taken_over(
     steps: &mut mpsc::UnboundedReceiver<KillStep>,
 ) -> RunOutcome {
     // The second attempt, where there is one, is what counts.
+    let mut unreadable = false;
     for fresh in [true, false] {
         let number = attempt(entry.claim, fresh);
         if let Some(seen) = entry.ending().seen.as_ref().filter(|seen| seen.attempt == number) {
@@ -101,11 +106,12 @@ async fn taken_over(
         let Some(family) = codec::for_provider(&entry.provider) else { break };
         let known = entry.stream().as_ref().filter(|stream| stream.attempt == number).cloned();
         let stream = known.unwrap_or_else(|| {
-            Stream::new(number, family.start(&Options::default()), !entry.task.prior_session_id.is_empty())
+            let resumed = !fresh && !entry.task.prior_session_id.is_empty();
+            Stream::new(number, family.start(&Options::default()), resumed)
         });
         let from = stream.position();
         let dir = host.launcher.run_dir(entry.id.as_str(), number);
-        match host.launcher.attach(dir, from, Credit::Explicit).await {
+        match host.launcher.attach(dir.as_path(), from, Credit::Explicit).await {
             Ok(run) => {
                 tracing::info!(task = %entry.id, pid = run.pid(), "a run of an earlier daemon is followed");
                 *entry.stream() = Some(stream);
@@ -115,8 +121,19 @@ async fn taken_over(
                 return settle(host, entry, outcome, number, fresh).await;
             }
             Err(AttachError::NeverLaunched { .. }) => {}
-            Err(error) => tracing::error!(task = %entry.id, "{error}"),
+            Err(error) => {
+                tracing::error!(task = %entry.id, "{error}; what is at work there is ended");
+                // It cannot be followed, and the task is given out again: it must not go on beside its successor.
+                host.launcher.end_unreadable(dir).await;
+                unreadable = true;
+            }
         }
+    }
+    if unreadable {
+        entry.trouble(
+            "what the run left on the disk cannot be read, so it was ended; the task can be tried again",
+        );
+        return RunOutcome { have: entry.outbox.last(), ..untold(FailReason::RuntimeRecovery) };
     }
     entry.trouble("the daemon was ended before the agent was started; nothing was done, and the task can be tried again");
     RunOutcome { have: entry.outbox.last(), ..untold(FailReason::RuntimeOffline) }
@@ -161,20 +178,34 @@ async fn settle(
 
 /// Writes all of it down before the core hears of it: after a kill it is reported as it was, and not read from the spool again.
 async fn keep(host: &Arc<Host>, entry: &Arc<Entry>, kept: KeptOutcome) {
-    let failed = |error: std::io::Error| {
-        tracing::error!(task = %entry.id, %error, "what the run came to could not be written down; it is only in memory and in the run directory");
-    };
-    if let Err(error) = entry.write_down().await {
-        failed(error);
-    }
-    let (ledger, claim) = (host.ledger.clone(), entry.claim);
+    let Err(error) = try_to_keep(host, entry, &kept).await else { return };
+    tracing::error!(task = %entry.id, %error, "what the run came to could not be written down; it is only in memory and in the run directory, and tried again");
+    // A record that says that the run is over would have the next process look for it in the ledger alone.
+    host.ledger.withhold(entry.claim);
+    let (host, entry) = (host.clone(), entry.clone());
+    tokio::spawn(async move {
+        let is_newest = || {
+            let known = host.book.get(entry.claim).is_some();
+            known && entry.ending().outcome.as_ref() == Some(&kept.outcome)
+        };
+        loop {
+            tokio::time::sleep(KEEP_AGAIN).await;
+            if !is_newest() || try_to_keep(&host, &entry, &kept).await.is_ok() {
+                return;
+            }
+        }
+    });
+}
+
+/// What the agent said first: an outcome without it would hide that some of it is missing.
+async fn try_to_keep(host: &Arc<Host>, entry: &Arc<Entry>, kept: &KeptOutcome) -> std::io::Result<()> {
+    entry.write_down().await?;
+    let (ledger, claim, kept) = (host.ledger.clone(), entry.claim, kept.clone());
     let written = tokio::task::spawn_blocking(move || {
         ledger.sync(&ledger.outbox(claim));
         ledger.keep_outcome(claim, &kept)
     });
-    if let Err(error) = written.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-        failed(error);
-    }
+    written.await.map_err(std::io::Error::other)?
 }
 
 /// Starts the agent, or says why it cannot be.

@@ -188,8 +188,11 @@ impl Journal {
             }
         };
         if let Err(error) = file.write_all(bytes) {
-            // A part of it may be there, such as half of a line: it goes, so that what comes next can be read.
-            let _ = file.set_len(self.length);
+            // A part of it may be there, such as half of a line: it goes, so that what comes next can be read. Where it does not go now, it
+            // does before anything else is written.
+            if file.set_len(self.length).is_err() {
+                self.file = None;
+            }
             return Err(error);
         }
         self.length += bytes.len() as u64;

@@ -51,6 +51,9 @@ struct Inner {
     facts: BTreeMap<ClaimKey, Facts>,
     /// Records that the disk did not take; they are tried again.
     unwritten: BTreeSet<ClaimKey>,
+    /// Claims whose run is over while what it came to is not on disk: until it is, their records stay as they are there, so that the
+    /// next process reads it from the run directory.
+    withheld: BTreeSet<ClaimKey>,
 }
 
 /// What is written beside what the core wants kept.
@@ -158,6 +161,7 @@ impl Store {
 
     fn drop_record(&self, inner: &mut Inner, claim: ClaimKey) {
         inner.unwritten.remove(&claim);
+        inner.withheld.remove(&claim);
         if inner.facts.remove(&claim).is_none() {
             return;
         }
@@ -180,7 +184,17 @@ impl Store {
         let dir = self.made(claim)?;
         replace(&dir, OUTCOME, outcome)?;
         self.0.syncer.sync(dir.join(OUTCOME));
+        self.inner().withheld.remove(&claim);
         Ok(())
+    }
+
+    /// What a run came to, or what its agent said, could not be written down: nobody who reads the ledger may take the run for over
+    /// before [`Store::keep_outcome`] succeeds.
+    pub fn withhold(&self, claim: ClaimKey) {
+        let mut inner = self.inner();
+        if inner.facts.contains_key(&claim) {
+            inner.withheld.insert(claim);
+        }
     }
 
     /// Where a claim's journal is. Its directory is there as soon as the claim is kept.
@@ -205,6 +219,9 @@ impl Store {
         let (Some(record), Some(facts)) = (inner.ledger.get(claim), inner.facts.get(&claim)) else {
             return Ok(());
         };
+        if inner.withheld.contains(&claim) {
+            return Err(io::Error::other("what its run came to is not written down yet"));
+        }
         let Facts { task, place, words } = facts.clone();
         let written = WrittenRecord::from(Kept { record: record.clone(), task, place, words });
         let dir = self.made(claim)?;
@@ -219,10 +236,9 @@ impl Store {
 
     fn made(&self, claim: ClaimKey) -> io::Result<PathBuf> {
         let dir = self.claim_dir(claim);
-        match DirBuilder::new().mode(0o700).create(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(dir),
-        }
+        // With all above it: somebody may have removed it since the start.
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(dir)
     }
 }
 

@@ -193,6 +193,42 @@ fn what_the_disk_does_not_take_is_tried_again() {
 }
 
 #[test]
+fn a_run_is_not_over_for_the_next_process_before_what_it_came_to_is_written() {
+    let bed = Bed::new();
+    let (store, _) = bed.open();
+    for effect in [claimed(1), launched(1)] {
+        keep(&store, 1, &effect);
+    }
+    let followed = [(1, Recovered::Launched { slot: SlotIndex(0), acked: 0 })];
+    store.withhold(ClaimKey(1));
+    keep(&store, 1, &ended(1, Some(ReportKind::Complete), 0));
+    store.write_again();
+    assert!(store.owes() && !store.is_written(ClaimKey(1)), "its run directory is still needed");
+    assert_eq!(was(&bed.open().1), followed);
+    let told = RunOutcome { end: RunEnd::Completed, have: 0, usage: false, resume_rejected: false };
+    let outcome = Outcome::failed(Status::Failed, FailReason::Unknown, "x".into());
+    store.keep_outcome(ClaimKey(1), &KeptOutcome::new(2, outcome, told)).expect("written");
+    store.write_again();
+    assert!(!store.owes() && store.is_written(ClaimKey(1)));
+    let report = Some(ReportKind::Complete);
+    assert_eq!(
+        was(&bed.open().1),
+        [(1, Recovered::Ended { report, acked: 0, have: 0, usage: false, ran: true })]
+    );
+}
+
+#[test]
+fn a_ledger_that_was_removed_is_made_again() {
+    let bed = Bed::new();
+    let (store, _) = bed.open();
+    fs::remove_dir_all(bed.dir()).expect("removed");
+    keep(&store, 1, &claimed(1));
+    assert!(store.is_written(ClaimKey(1)));
+    let mode = bed.dir().metadata().expect("there").permissions().mode() & 0o777;
+    assert_eq!((was(&bed.open().1), mode), (vec![(1, Recovered::Claimed)], 0o700));
+}
+
+#[test]
 fn a_ledger_that_cannot_be_made_says_what_to_do() {
     let bed = Bed::new();
     fs::write(bed.dir(), "in the way").expect("written");

@@ -1,6 +1,7 @@
 //! A restart.
 
 use crate::bed::{Bed, refused, succeeded};
+use longshore_io_tokio::plane::{Action, Rule};
 use longshore_tests::{ReservedPort, is_alive};
 use serde_json::json;
 use std::fs;
@@ -63,5 +64,26 @@ async fn cli_74_a_restart_waits_for_the_old_process_and_takes_nothing_off_line()
     assert!(is_alive(new) && said.err.contains(&new.to_string()), "{said:?}");
     assert_eq!((bed.off_line(), bed.pid_file()), (0, Some(new.to_string())));
     assert_eq!(bed.status().await["state"], "running");
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+}
+
+#[tokio::test]
+async fn of_two_restarts_at_once_neither_ends_what_the_other_has_started() {
+    let bed = Bed::new().await;
+    let old = bed.daemon().await;
+    // The first one has found the daemon, and asks the server for as long as the second one takes for everything.
+    let asked = bed.plane.fault(Rule::new("GET", "/api/me", Action::Hold).first(1));
+    let first = bed.home.begin(&["daemon", "restart"]);
+    asked.reached(1).await;
+    succeeded(&bed.home.run(&["daemon", "restart"]).await);
+    let new = bed.pid().await;
+    assert_ne!(new, old.id());
+    asked.release();
+    let said = first.ended().await;
+    // Who comes too late may be told so in more than one way.
+    refused(&said);
+    assert_eq!((bed.pid().await, bed.off_line()), (new, 0));
+    assert_eq!(bed.status().await["state"], "running");
+    assert!(old.ended().await.status.success());
     succeeded(&bed.home.run(&["daemon", "stop"]).await);
 }

@@ -18,5 +18,6 @@ mod rig;
 mod sockets;
 mod stage;
 mod together;
+mod unwritten;
 mod victims;
 mod volume;

@@ -30,23 +30,39 @@ impl Launcher {
         let entries = fs::read_dir(&self.shared().runs_dir).into_iter().flatten().flatten();
         let strays = entries.map(|entry| entry.path()).filter(|path| !kept.contains(path)).map(RunDir::new);
         for dir in strays.filter(|dir| !has_a_daemon(dir)) {
-            alive += usize::from(dir.is_supervised().unwrap_or(false));
-            // What it wrote so far is of interest to nobody.
-            let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
-            let end = Position { stdout: length("stdout"), stderr: length("stderr") };
-            let ended = match self.attach(dir.path(), end, Credit::Explicit).await {
-                Ok(run) => timeout(LIMIT, kill(run)).await.is_ok(),
-                Err(AttachError::NeverLaunched { .. }) => true,
-                Err(AttachError::NoRun { source, .. }) => {
-                    tracing::warn!(run = %dir.path().display(), %source, "the run of an earlier daemon cannot be read");
-                    end_unreadable(&dir).await
-                }
-            };
-            if !ended {
-                tracing::error!(run = %dir.path().display(), "a run that an earlier daemon left does not end");
-            } else if let Err(error) = dir.remove() {
-                tracing::warn!(%error, "the directory of a run that an earlier daemon left cannot be removed");
+            alive += usize::from(self.end_stray(&dir).await);
+        }
+        alive
+    }
+
+    /// Kills the run in `dir`, if there is one, and removes the directory. Only for a run whose daemon is gone. Gives whether an agent was
+    /// at work there.
+    pub async fn end_left(&self, dir: impl Into<PathBuf>) -> bool {
+        self.end_stray(&RunDir::new(dir)).await
+    }
+
+    /// Ends what is at work in a directory that cannot be [attached](Self::attach), as its files are damaged; whether it is gone.
+    pub async fn end_unreadable(&self, dir: impl Into<PathBuf>) -> bool {
+        end_unreadable(&RunDir::new(dir)).await
+    }
+
+    async fn end_stray(&self, dir: &RunDir) -> bool {
+        let alive = dir.is_supervised().unwrap_or(false);
+        // What it wrote so far is of interest to nobody.
+        let length = |name: &str| dir.file(name).metadata().map_or(0, |meta| meta.len());
+        let end = Position { stdout: length("stdout"), stderr: length("stderr") };
+        let ended = match self.attach(dir.path(), end, Credit::Explicit).await {
+            Ok(run) => timeout(LIMIT, kill(run)).await.is_ok(),
+            Err(AttachError::NeverLaunched { .. }) => true,
+            Err(AttachError::NoRun { source, .. }) => {
+                tracing::warn!(run = %dir.path().display(), %source, "the run of an earlier daemon cannot be read");
+                end_unreadable(dir).await
             }
+        };
+        if !ended {
+            tracing::error!(run = %dir.path().display(), "a run that an earlier daemon left does not end");
+        } else if let Err(error) = dir.remove() {
+            tracing::warn!(%error, "the directory of a run that an earlier daemon left cannot be removed");
         }
         alive
     }
