@@ -4,8 +4,29 @@ use super::{Driver, run};
 use crate::ledger::{Place, TaskFacts, Words};
 use longshore_core::effect::{Effect, EndReason, Keep};
 use longshore_core::event::ClaimKey;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What the ledger could not write is tried again so much later.
+const WRITE_AGAIN: Duration = Duration::from_secs(2);
 
 impl Driver {
+    /// Tries again what the ledger could not write, once it is time; when that is next. However much there is to do meanwhile.
+    pub(super) fn write_again(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        if self.write_again_at.is_some_and(|at| at <= now) {
+            self.write_again_at = None;
+            if self.host.ledger.owes() {
+                self.host.ledger.write_again();
+            }
+        }
+        if !self.host.ledger.owes() {
+            self.write_again_at = None;
+            return None;
+        }
+        Some(*self.write_again_at.get_or_insert(now + WRITE_AGAIN))
+    }
+
     /// Writes down what the core wants kept, before anything that comes after it is started.
     pub(super) fn keep(&self, claim: ClaimKey, effect: &Effect) {
         let Some(entry) = self.host.book.get(claim) else { return };

@@ -52,8 +52,6 @@ const BURST: usize = 256;
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// At the end, agents that were killed are waited for this long.
 const LAST_RUNS: Duration = Duration::from_secs(2);
-/// What the ledger could not write is tried again so much later.
-const WRITE_AGAIN: Duration = Duration::from_secs(2);
 /// Deadline of a progress note.
 const PROGRESS: Duration = Duration::from_secs(30);
 
@@ -258,22 +256,6 @@ impl Driver {
                 }
             }
         }
-    }
-
-    /// Tries again what the ledger could not write, once it is time; when that is next. However much there is to do meanwhile.
-    fn write_again(&mut self) -> Option<tokio::time::Instant> {
-        let now = tokio::time::Instant::now();
-        if self.write_again_at.is_some_and(|at| at <= now) {
-            self.write_again_at = None;
-            if self.host.ledger.owes() {
-                self.host.ledger.write_again();
-            }
-        }
-        if !self.host.ledger.owes() {
-            self.write_again_at = None;
-            return None;
-        }
-        Some(*self.write_again_at.get_or_insert(now + WRITE_AGAIN))
     }
 
     fn step(&mut self, event: &Event) {
