@@ -19,6 +19,7 @@ pub(super) async fn post(
     entry.write_down().await.map_err(|error| CallError::NotSent {
         why: format!("the agent's messages could not be written down: {error}"),
     })?;
+    host.ledger.sync(&host.ledger.outbox(entry.claim));
     let upto = upto.min(entry.outbox.last_written());
     let (batch, last) = entry.outbox.batch(after, upto);
     let mut dealt_with = after;

@@ -1,85 +1,121 @@
-//! What makes records survive a power cut, beside the work: one thread that does one thing after the other.
+//! What makes records survive a power cut, beside the work: one thread that does one thing after the other. What is asked for again before
+//! it is done is done once, so a disk that hangs lets nothing grow.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
-
-#[derive(Debug)]
-enum Work {
-    /// Make a file and its name durable.
-    Sync(PathBuf),
-    /// Remove a directory that means nothing any more.
-    Remove(PathBuf),
-    /// Say that all before is done.
-    Tell(Sender<()>),
-}
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The thread, once there is something to do. It ends when this is dropped and all is done.
 #[derive(Debug, Default)]
-pub(super) struct Syncer {
-    work: Mutex<Option<Sender<Work>>>,
+pub(super) struct Syncer(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    /// Files that are to be durable, with their names.
+    files: BTreeSet<PathBuf>,
+    /// Directories that mean nothing any more.
+    dirs: BTreeSet<PathBuf>,
+    /// Whether something is being done.
+    busy: bool,
+    started: bool,
+    closed: bool,
+}
+
+impl Work {
+    fn is_done(&self) -> bool {
+        self.files.is_empty() && self.dirs.is_empty() && !self.busy
+    }
+}
+
+impl Shared {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Syncer {
     /// Makes a file durable, some time soon.
     pub(super) fn sync(&self, file: PathBuf) {
-        self.give(Work::Sync(file));
+        self.give(|work| work.files.insert(file));
     }
 
     /// Removes a directory with what is in it.
     pub(super) fn remove(&self, dir: PathBuf) {
-        self.give(Work::Remove(dir));
+        self.give(|work| work.dirs.insert(dir));
     }
 
     /// Waits until all that was given so far is done.
     pub(super) fn settle(&self) {
-        let (told, done) = channel();
-        self.give(Work::Tell(told));
-        // Without a thread the sender is gone, and so is the wait.
-        let _ = done.recv();
+        let mut work = self.0.work();
+        while work.started && !work.is_done() {
+            work = self.0.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
-    fn give(&self, work: Work) {
-        let mut sender = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        if sender.is_none() {
-            let (give, take) = channel();
+    fn give(&self, what: impl FnOnce(&mut Work) -> bool) {
+        let mut work = self.0.work();
+        what(&mut work);
+        if !work.started {
+            let shared = Arc::clone(&self.0);
             let thread = std::thread::Builder::new().name("ledger-sync".to_owned()).stack_size(128 * 1024);
-            match thread.spawn(move || serve(&take)) {
-                Ok(_) => *sender = Some(give),
+            match thread.spawn(move || serve(&shared)) {
+                Ok(_) => work.started = true,
                 Err(error) => {
-                    tracing::error!(%error, "no thread can be started; the ledger does not survive a power cut");
+                    tracing::error!(%error, "no thread can be started: the ledger does not survive a power cut, and is not tidied up");
+                    (work.files, work.dirs) = (BTreeSet::new(), BTreeSet::new());
                     return;
                 }
             }
         }
-        if let Some(sender) = &*sender {
-            // The thread takes what there is until this is dropped.
-            let _ = sender.send(work);
-        }
+        drop(work);
+        self.0.changed.notify_all();
     }
 }
 
-fn serve(work: &Receiver<Work>) {
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.0.work().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+fn serve(shared: &Shared) {
     let mut complained = false;
-    while let Ok(next) = work.recv() {
-        match next {
-            Work::Sync(file) => {
-                if let Err(error) = sync(&file)
-                    && !std::mem::replace(&mut complained, true)
-                {
-                    tracing::warn!(%error, file = %file.display(), "the ledger may not survive a power cut");
+    loop {
+        let (files, dirs) = {
+            let mut work = shared.work();
+            work.busy = false;
+            shared.changed.notify_all();
+            while work.is_done() {
+                if work.closed {
+                    return;
                 }
+                work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
             }
-            Work::Remove(dir) => {
-                if let Err(error) = fs::remove_dir_all(&dir)
-                    && error.kind() != io::ErrorKind::NotFound
-                {
-                    tracing::warn!(%error, dir = %dir.display(), "what is left of a task's record cannot be removed");
-                }
+            work.busy = true;
+            (std::mem::take(&mut work.files), std::mem::take(&mut work.dirs))
+        };
+        for file in files.iter().filter(|file| !dirs.iter().any(|dir| file.starts_with(dir))) {
+            if let Err(error) = sync(file)
+                && !std::mem::replace(&mut complained, true)
+            {
+                tracing::warn!(%error, file = %file.display(), "the ledger may not survive a power cut");
             }
-            Work::Tell(told) => drop(told.send(())),
+        }
+        for dir in dirs {
+            if let Err(error) = fs::remove_dir_all(&dir)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, dir = %dir.display(), "what is left of a task's record cannot be removed");
+            }
         }
     }
 }
@@ -117,5 +153,19 @@ mod tests {
         syncer.remove(dir.clone());
         syncer.settle();
         assert!(file.exists() && !dir.exists());
+    }
+
+    #[test]
+    fn nothing_to_do_is_not_waited_for_and_the_thread_ends_with_its_owner() {
+        let syncer = Syncer::default();
+        syncer.settle();
+        syncer.sync("/never/there".into());
+        syncer.settle();
+        let shared = Arc::clone(&syncer.0);
+        drop(syncer);
+        while Arc::strong_count(&shared) > 1 {
+            std::thread::yield_now();
+        }
+        assert!(shared.work().is_done());
     }
 }
