@@ -86,10 +86,12 @@ impl State {
     }
 
     /// The second request: nothing is waited for any more, but for a second to get the last things said. Runs are killed, except for those
-    /// that a restart leaves alone.
+    /// that a restart leaves alone. It never makes the stop longer: a last wait that is nearly over stays so.
     fn force(&mut self, out: &mut Effects) {
+        let mut last = self.is_last_wait();
         if self.shutdown.is_draining() && self.shutdown.phase() < StopPhase::Deregistering {
             self.end_runs(out);
+            last = false;
         }
         split!(self, out => cx, tasks, shutdown);
         if !shutdown.is_restart() {
@@ -97,8 +99,14 @@ impl State {
                 task.kill(&mut cx);
             }
         }
-        let within = cx.timing().stop_forced;
-        cx.arm(TimerKey::Stop, within);
+        let second = cx.now.mono.after(cx.timing().stop_forced);
+        let present = cx.env.timers.at(&TimerKey::Stop).filter(|_| last);
+        cx.arm_at(TimerKey::Stop, present.map_or(second, |at| at.min(second)));
+    }
+
+    /// Whether the process ends when the present wait is over, if nothing that is waited for ends before.
+    fn is_last_wait(&self) -> bool {
+        self.shutdown.phase() > StopPhase::Claims || self.shutdown.claims_cancelled
     }
 
     /// Takes every runtime off line, once.

@@ -3,7 +3,7 @@
 use super::State;
 use crate::effect::{PhaseName, StopPhase};
 use crate::event::ClaimKey;
-use crate::id::{EnvRoot, RuntimeId, SlotIndex, TaskId};
+use crate::id::{EnvRoot, Generation, RuntimeId, SlotIndex, TaskId};
 
 /// A read-only look at the daemon.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,11 @@ impl<'a> View<'a> {
     /// Number of registered runtimes.
     pub fn runtime_count(self) -> usize {
         self.state.runtimes.len()
+    }
+
+    /// Which set of registered runtimes this is: another one after each that came or went.
+    pub const fn runtime_set(self) -> Generation {
+        self.state.runtimes.generation()
     }
 
     /// Whether every workspace of the first list was tried.

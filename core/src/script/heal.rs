@@ -104,12 +104,13 @@ impl Runner {
         let deadline = self.world.now().mono.after(HEAL_BUDGET);
         let mut steps = 0;
         let mut calm_since: Option<Instant> = None;
-        let mut runtimes = 0;
+        let mut set = None;
         while steps < MOST_STEPS && self.violations().is_empty() && !self.world.exited {
             let now = self.world.now().mono;
             let calm = self.is_calm();
             // A runtime that has just come must be asked for too, and has to be given the time for it.
-            if std::mem::replace(&mut runtimes, self.daemon.view().runtime_count()) != runtimes {
+            let present = Some(self.daemon.view().runtime_set());
+            if std::mem::replace(&mut set, present) != present {
                 calm_since = None;
             }
             match calm_since {

@@ -91,17 +91,20 @@ impl World {
     pub fn liveness(&mut self) -> Result<(), Box<Failure>> {
         let deadline = self.now + u64::try_from(BUDGET.as_millis()).unwrap_or(u64::MAX);
         let most = self.steps + MOST_STEPS;
-        let mut rest: Option<(u32, u64)> = None;
+        // A runtime that has just come must be asked for too, and has to be given the time for it.
+        let mut rest = None;
         while self.step() {
             self.fine()?;
-            if let Some((life, since)) = rest
-                && life == self.lives
+            let set = self.life.as_ref().map(|life| life.daemon.view().runtime_set());
+            let present = (self.lives, set);
+            if let Some((then, since)) = rest
+                && then == present
             {
                 if self.now >= since + REST && self.pending().is_none() {
                     break;
                 }
             } else if self.pending().is_none() {
-                rest = Some((self.lives, self.now));
+                rest = Some((present, self.now));
                 if let Some(rules) = self.life.as_mut().and_then(|life| life.rules.as_mut()) {
                     rules.at_rest();
                 }

@@ -281,6 +281,42 @@ fn inv_142_a_hurried_restart_still_leaves_runs_alone() {
     }
 }
 
+#[test]
+fn inv_136_a_second_request_makes_no_stop_longer() {
+    // Found by the simulator: asked again just before the end, the daemon gave what was left another second.
+    for (how, cause) in [(StopKind::Restart, "exit restarting"), (StopKind::Now, "exit stopped")] {
+        let mut d = serving();
+        d.running(&offer(1, "t-1", "r-1"));
+        d.run("run 1", ended(RunEnd::Completed, 0));
+        d.before_report(1);
+        d.feed(Event::Stop { how });
+        d.pass(ms(29_500));
+        d.stop();
+        d.pass(ms(499));
+        d.assert_not("exit");
+        d.pass(ms(1));
+        d.assert_saw(cause);
+    }
+}
+
+#[test]
+fn inv_142_what_is_left_has_its_second_although_claims_are_hardly_waited_for_any_more() {
+    for how in [StopKind::Restart, StopKind::Now, StopKind::Drain { within_ms: Some(2_000) }] {
+        let mut d = serving();
+        d.running(&offer(1, "t-1", "r-1"));
+        d.run("run 1", ended(RunEnd::Completed, 0));
+        d.before_report(1);
+        d.hint(None);
+        d.feed(Event::Stop { how });
+        d.pass(ms(1_900));
+        d.stop();
+        d.pass(ms(999));
+        d.assert_not("exit");
+        d.pass(ms(1));
+        assert_eq!(d.count_like("exit"), 1, "{how:?}");
+    }
+}
+
 /// A task whose report is late: the server took none of its tries.
 fn late() -> Rig {
     let mut d = serving();
