@@ -27,6 +27,16 @@ fn a_swarm_of_faults_breaks_no_rule_and_loses_nothing() {
     assert!(steps > 100_000, "only {steps} steps: the worlds are too quiet");
 }
 
+/// Worlds in which a long sweep once found something that a trace alone does not show: a runtime that came in the last seconds of the
+/// rest was to be asked for before its first poll was due; and one that a trace shows too: a stop that a second request made longer.
+#[test]
+fn what_a_long_sweep_found_stays_mended() {
+    let hours = Duration::from_hours(24);
+    for seed in [2_657_702, 2_660_745] {
+        sweep(seed..seed + 1, |seed| SimConfig { steps: 500, horizon: hours, ..SimConfig::swarm(seed) });
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_world() {
     for seed in 1000..1020 {
