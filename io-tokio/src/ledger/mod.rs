@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A record is replaced in one step, so a kill leaves the one before or the one after. The write comes before the step, its fsync runs
-//! beside it: a kill needs none, and a power cut before it is no different from one a few milliseconds earlier.
+//! beside it: a kill needs none, and a power cut before it is hardly different from one some milliseconds earlier.
 //!
 //! Nothing in here is a secret, a prompt or a setting of an agent: a run that is launched needs none of them any more, and one that is
 //! not is given back. What the agent said is in here until the server has it. Directories are 0700 and files 0600.

@@ -6,6 +6,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// From the first wish to what is done about it. An fsync makes others wait for the file system's journal, so none is to fall on the way from
+/// a claim to its agent, or from a result to its report; and what is over by then needs none.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// The thread, once there is something to do. It ends when this is dropped and all is done.
 #[derive(Debug, Default)]
@@ -26,6 +31,8 @@ struct Work {
     /// Whether something is being done.
     busy: bool,
     started: bool,
+    /// Somebody waits.
+    urgent: bool,
     closed: bool,
 }
 
@@ -55,6 +62,8 @@ impl Syncer {
     /// Waits until all that was given so far is done.
     pub(super) fn settle(&self) {
         let mut work = self.0.work();
+        work.urgent = true;
+        self.0.changed.notify_all();
         while work.started && !work.is_done() {
             work = self.0.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
@@ -98,17 +107,19 @@ fn serve(shared: &Shared) {
                 if work.closed {
                     return;
                 }
+                work.urgent = false;
                 work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
             }
+            let more = |work: &mut Work| !work.urgent && !work.closed;
+            let gathered = shared.changed.wait_timeout_while(work, GATHER, more);
+            let mut work = gathered.unwrap_or_else(PoisonError::into_inner).0;
             work.busy = true;
             (std::mem::take(&mut work.files), std::mem::take(&mut work.dirs))
         };
-        for file in files.iter().filter(|file| !dirs.iter().any(|dir| file.starts_with(dir))) {
-            if let Err(error) = sync(file)
-                && !std::mem::replace(&mut complained, true)
-            {
-                tracing::warn!(%error, file = %file.display(), "the ledger may not survive a power cut");
-            }
+        if let Err(error) = sync(files.iter().filter(|file| !dirs.iter().any(|dir| file.starts_with(dir))))
+            && !std::mem::replace(&mut complained, true)
+        {
+            tracing::warn!(%error, "the ledger may not survive a power cut");
         }
         for dir in dirs {
             if let Err(error) = fs::remove_dir_all(&dir)
@@ -120,21 +131,25 @@ fn serve(shared: &Shared) {
     }
 }
 
-/// A file that is gone, or was replaced, needs it no more: the one in its place has a turn of its own.
-fn sync(file: &Path) -> io::Result<()> {
-    let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
-    match File::open(file) {
-        Ok(open) => open.sync_all()?,
-        Err(error) => return gone(error),
-    }
-    let Some(dir) = file.parent() else { return Ok(()) };
-    for dir in [Some(dir), dir.parent()].into_iter().flatten() {
-        match File::open(dir) {
-            Ok(open) => open.sync_all()?,
-            Err(error) => return gone(error),
+/// Makes files durable, then their names, each directory once. A file that is gone, or was replaced, needs it no more: the one in its place
+/// has a turn of its own.
+fn sync<'a>(files: impl Iterator<Item = &'a PathBuf>) -> io::Result<()> {
+    let mut dirs = BTreeSet::new();
+    for file in files {
+        if one(file)? {
+            dirs.extend(file.ancestors().skip(1).take(2));
         }
     }
-    Ok(())
+    dirs.into_iter().try_for_each(|dir| one(dir).map(drop))
+}
+
+/// Whether it is there.
+fn one(path: &Path) -> io::Result<bool> {
+    match File::open(path) {
+        Ok(open) => open.sync_all().map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
