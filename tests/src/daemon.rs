@@ -1,7 +1,7 @@
 //! The binary under test as a daemon in the foreground.
 
 use crate::home::Home;
-use crate::processes::{signal, wait_for_end};
+use crate::processes::{ignores, signal, wait_for_end};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -112,9 +112,7 @@ impl DaemonUnderTest {
 
     /// Whether it was started with this signal ignored, as a script does for SIGINT of what it starts in the background.
     pub fn ignores(&self, signal: Signal) -> bool {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-        u64::from_str_radix(mask.trim(), 16).expect("a mask") >> (signal.as_raw() - 1) & 1 == 1
+        ignores(&self.id().to_string(), signal)
     }
 
     /// Waits until it has ended.

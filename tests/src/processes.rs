@@ -23,13 +23,17 @@ pub fn carrying(entry: &str) -> Vec<i32> {
 pub fn heed_interrupts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-        if mask >> (Signal::INT.as_raw() - 1) & 1 == 1 {
+        if ignores("self", Signal::INT) {
             signal_hook::flag::register(Signal::INT.as_raw(), Arc::default()).expect("a handler");
         }
     });
+}
+
+/// Whether a process, named as `/proc` does, ignores a signal.
+pub(crate) fn ignores(process: &str, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("a mask") >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Whether the process exists and has not ended.

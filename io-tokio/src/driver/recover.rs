@@ -44,15 +44,16 @@ async fn one(host: &Arc<Host>, set: Set) -> ([PathBuf; 2], Record) {
     let record = as_far_as_written(&set);
     let place = set.kept.place.clone();
     let entry = host.book.take_over(set);
+    let dirs = super::run::dirs(host, &entry);
     if matches!(record.was, Recovered::Claimed) {
         // It is given back. Where the disk did not take that it was launched, its agent is at work all the same.
-        for dir in super::run::dirs(host, &entry) {
+        for dir in &dirs {
             if host.launcher.end_left(dir).await {
                 tracing::warn!(task = %entry.id, "an agent that was launched without a record of it was ended");
             }
         }
     }
-    (super::run::dirs(host, &entry), take_in_hand(host, &entry, record, place).await)
+    (dirs, take_in_hand(host, &entry, record, place).await)
 }
 
 /// What the core counts on: no more messages than are there.

@@ -6,6 +6,7 @@
 //! them, and they are read from the output again as well.
 
 use super::VERSION;
+use super::store::replace;
 use crate::book::{Stream, Tools};
 use crate::supervise::Position;
 use crate::wire::message::Message;
@@ -204,16 +205,13 @@ impl Journal {
     /// # Errors
     /// When it cannot be written; then the old one is as it was.
     pub fn write_anew(&mut self, live: &[Message], at: &At, taken: u32) -> io::Result<()> {
-        let dir = self.path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
         let mut bytes = Vec::new();
         push(&mut bytes, &LineRef::Taken(taken))?;
         for message in live {
             push(&mut bytes, &LineRef::Said(message))?;
         }
         push(&mut bytes, &LineRef::At(at))?;
-        file.write_all(&bytes)?;
-        file.persist(&self.path)?;
+        replace(&self.path, &bytes)?;
         // The old one is no longer at its place.
         (self.file, self.length) = (None, bytes.len() as u64);
         Ok(())

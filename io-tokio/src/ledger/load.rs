@@ -3,7 +3,7 @@
 use super::VERSION;
 use super::journal::{Journal, Replayed};
 use super::record::{Kept, KeptOutcome, Versioned, WrittenRecord};
-use super::store::{OUTCOME, RECORD};
+use super::store::{OUTBOX, OUTCOME, RECORD};
 use longshore_core::event::ClaimKey;
 use longshore_core::ledger::RecordError;
 use serde::de::DeserializeOwned;
@@ -96,8 +96,7 @@ fn one(dir: &Path, claim: ClaimKey) -> Result<Option<Set>, Unreadable> {
         return Err(Unreadable::Misplaced(RECORD));
     }
     let outcome = read::<KeptOutcome>(dir, OUTCOME)?;
-    let said = Journal::read(&dir.join("outbox.jsonl"))
-        .map_err(|error| Unreadable::Io("outbox.jsonl", error.to_string()))?;
+    let said = Journal::read(&dir.join(OUTBOX)).map_err(|error| Unreadable::Io(OUTBOX, error.to_string()))?;
     kept.record.acked(said.taken);
     if kept.record.is_settled() {
         return Ok(None);

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) const RECORD: &str = "record.json";
 pub(super) const OUTCOME: &str = "outcome.json";
-const OUTBOX: &str = "outbox.jsonl";
+pub(super) const OUTBOX: &str = "outbox.jsonl";
 /// Bytes that there must be room for at the start: as much as a record, at least.
 const PROBE: usize = 4096;
 
@@ -181,9 +181,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn keep_outcome(&self, claim: ClaimKey, outcome: &KeptOutcome) -> io::Result<()> {
-        let dir = self.made(claim)?;
-        replace(&dir, OUTCOME, outcome)?;
-        self.0.syncer.sync(dir.join(OUTCOME));
+        self.put(claim, OUTCOME, outcome)?;
         self.inner().withheld.remove(&claim);
         Ok(())
     }
@@ -224,9 +222,14 @@ impl Store {
         }
         let Facts { task, place, words } = facts.clone();
         let written = WrittenRecord::from(Kept { record: record.clone(), task, place, words });
-        let dir = self.made(claim)?;
-        replace(&dir, RECORD, &written)?;
-        self.0.syncer.sync(dir.join(RECORD));
+        self.put(claim, RECORD, &written)
+    }
+
+    /// Writes one of a claim's files, and has it made durable.
+    fn put(&self, claim: ClaimKey, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let path = self.made(claim)?.join(name);
+        replace_json(&path, value)?;
+        self.0.syncer.sync(path);
         Ok(())
     }
 
@@ -242,13 +245,17 @@ impl Store {
     }
 }
 
-/// Puts a file in the place of the one of this name, so that a reader sees one or the other.
-fn replace(dir: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
+fn replace_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(value)?;
     text.push(b'\n');
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    file.write_all(&text)?;
-    file.persist(dir.join(name))?;
+    replace(path, &text)
+}
+
+/// Puts a file in the place of the one of this name, so that a reader sees one or the other.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
     Ok(())
 }
 

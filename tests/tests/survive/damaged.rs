@@ -58,12 +58,7 @@ async fn one_of_two(damage: Damage) -> Audit {
     let stages = ["one", "other"].map(|name| Stage::named(&rig, name));
     let mut tasks = Vec::new();
     for stage in &stages {
-        let task = rig.enqueue(stage.spec(false));
-        rig.open.extend([stage.born.open(), stage.first.open()]);
-        rig.spoke(&task).await;
-        rig.open.push(stage.second.open());
-        stage.pass(&stage.written, &mut rig).await;
-        tasks.push(task);
+        tasks.push(stage.in_mid_output(&mut rig).await);
     }
     rig.kill().await;
     damage.done_to(&of_task(&rig, &tasks[0]));

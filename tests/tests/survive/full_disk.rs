@@ -41,11 +41,7 @@ async fn a_disk_that_is_full_is_told_in_clear_words_and_nothing_is_lost() {
     let at = |name: &str| dir.path().join(name);
     let mut rig = Rig::of(limited(dir.path()), |home| home).await;
     let stage = Stage::new(&rig);
-    let task = rig.enqueue(stage.spec(false));
-    rig.open.extend([stage.born.open(), stage.first.open()]);
-    rig.spoke(&task).await;
-    rig.open.push(stage.second.open());
-    stage.pass(&stage.written, &mut rig).await;
+    let task = stage.in_mid_output(&mut rig).await;
     rig.kill().await;
 
     fs::write(at("full"), "").expect("written");

@@ -1,6 +1,7 @@
 //! What the agents of the matrix do, and the points at which they wait.
 
 use crate::rig::{Rig, WITHIN};
+use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::TaskSpec;
 use longshore_tests::Gate;
@@ -73,6 +74,16 @@ impl Stage {
         ];
         script.extend(leaves.then_some(Step::Exit(0)));
         TaskSpec::new("claude").script(&script)
+    }
+
+    /// A task whose agent stays, as soon as it is in the middle of its output: its second part is written, and it waits for the third.
+    pub(crate) async fn in_mid_output(&self, rig: &mut Rig) -> TaskId {
+        let task = rig.enqueue(self.spec(false));
+        rig.open.extend([self.born.open(), self.first.open()]);
+        rig.spoke(&task).await;
+        rig.open.push(self.second.open());
+        self.pass(&self.written, rig).await;
+        task
     }
 
     /// All that such an agent says.

@@ -51,11 +51,7 @@ async fn killed(victim: Victim) -> Audit {
     let mut audit = Audit::default();
     let mut rig = Rig::new(|home| home).await;
     let stage = Stage::new(&rig);
-    let task = rig.enqueue(stage.spec(false));
-    rig.open.extend([stage.born.open(), stage.first.open()]);
-    rig.spoke(&task).await;
-    rig.open.push(stage.second.open());
-    stage.pass(&stage.written, &mut rig).await;
+    let task = stage.in_mid_output(&mut rig).await;
 
     let (dir, run) = rig.run_of(&task).await;
     // What a supervisor has not read yet of the agent's pipe goes with it. Once the server has it, its space in the spool is given back.
