@@ -7,6 +7,7 @@ use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
+use crate::late::Late;
 use crate::link::Up;
 use crate::op::{ApiOp, DiskWork, FsOp, TaskOp};
 use crate::reason::FailReason;
@@ -79,10 +80,7 @@ impl State {
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
         if r.is_ok() {
-            if !matches!(kind, ApiOp::Late) {
-                late.nudge(&mut cx);
-            }
-            server_answers(&mut cx, tasks, unreached);
+            server_answers(&mut cx, late, tasks, unreached);
         }
         let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
             !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
@@ -286,8 +284,7 @@ impl State {
             return;
         }
         if !matches!(event, WsEvent::Down) {
-            late.nudge(&mut cx);
-            server_answers(&mut cx, tasks, unreached);
+            server_answers(&mut cx, late, tasks, unreached);
         }
         if let WsEvent::Ack { claims: true, .. } = event
             && link.is_up()
@@ -455,7 +452,13 @@ impl State {
 
 /// Reports whose wait has grown because nobody was there go out as soon as the server answers anything. One that ended or waits for another
 /// reason by now is not touched.
-fn server_answers(cx: &mut Cx<'_>, tasks: &mut BTreeMap<ClaimKey, Task>, unreached: &mut BTreeSet<ClaimKey>) {
+fn server_answers(
+    cx: &mut Cx<'_>,
+    late: &mut Late,
+    tasks: &mut BTreeMap<ClaimKey, Task>,
+    unreached: &mut BTreeSet<ClaimKey>,
+) {
+    late.nudge(cx);
     for claim in std::mem::take(unreached) {
         if let Some(task) = tasks.get_mut(&claim) {
             task.server_answers(cx);
