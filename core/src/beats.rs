@@ -134,7 +134,7 @@ impl Beats {
         let gone = match result {
             Ok(reply) => {
                 beat.failures = 0;
-                matches!(reply, ApiReply::Beaten { gone: true })
+                matches!(reply, ApiReply::Beaten { gone: true, .. })
             }
             Err(error) if error.is_passing() => {
                 beat.failures += 1;

@@ -72,6 +72,24 @@ pub struct Timing {
     pub register_coalesce: Duration,
     /// Wait before a failed registration is tried again. 60 s.
     pub register_retry: Duration,
+    /// Between looks for agent CLIs that were not there before. 2 min.
+    pub discover: Duration,
+    /// Longest wait between such looks while some agent CLI cannot be registered. 30 min.
+    pub discover_cap: Duration,
+    /// Between looks at the versions of all agent CLIs. 10 min.
+    pub versions: Duration,
+    /// Deadline of one look at the agent CLIs. 60 s.
+    pub probe: Duration,
+    /// First wait before an agent CLI that was slow is looked at again; it doubles to `discover`. 2 s.
+    pub probe_again: Duration,
+    /// An agent CLI that cannot be used any more must be found so twice, this far apart, to be taken off line. 60 s.
+    pub demote_confirm: Duration,
+    /// Deadline of what the server asks for in an answer to a heartbeat. 45 s.
+    pub action: Duration,
+    /// Between looks whether the server still refuses the credential. 30 s.
+    pub access: Duration,
+    /// A sleep of the machine that is this long makes everything due. 5 s.
+    pub sleep: Duration,
     /// Between dials of the control connection. 1 s to 30 s.
     pub link_backoff: Backoff,
     /// A control connection that lived this long resets its backoff. 10 s.
@@ -169,6 +187,15 @@ impl Default for Timing {
             renew: s(3 * 24 * 3600),
             register_coalesce: s(30),
             register_retry: s(60),
+            discover: s(120),
+            discover_cap: s(30 * 60),
+            versions: s(10 * 60),
+            probe: s(60),
+            probe_again: s(2),
+            demote_confirm: s(60),
+            action: s(45),
+            access: s(30),
+            sleep: s(5),
             link_backoff: Backoff { base: s(1), cap: s(30) },
             link_settled: s(10),
             reconcile_gap: s(1),
@@ -269,6 +296,10 @@ impl Config {
             ("report backoff", t.report_backoff.base),
             ("late report backoff", t.late_backoff.base),
             ("register retry", t.register_retry),
+            ("agent discovery", t.discover),
+            ("agent version", t.versions),
+            ("agent probe", t.probe_again),
+            ("access", t.access),
             ("prepare deadline", t.prepare),
             ("collector", t.gc),
             ("collector's work", t.gc_work),

@@ -5,8 +5,11 @@
 
 pub use crate::fact::{EndReason, ExitCause, ExitReport, Fact, PhaseName, ReportKind, StopPhase};
 
-use crate::event::{ClaimKey, Collect, GateOwner, Offer};
-use crate::id::{ConnGen, EnvRoot, Generation, OpId, PathKey, Provider, RuntimeId, SlotIndex, WorkspaceId};
+use crate::event::{Action, ActionKind, ClaimKey, Collect, GateOwner, Offer};
+use crate::id::{
+    ActionId, ConnGen, EnvRoot, Generation, OpId, PathKey, ProfileId, Provider, RuntimeId, SlotIndex,
+    WorkspaceId,
+};
 use crate::reason::FailReason;
 use crate::time::Instant;
 use crate::token::{GcReservation, LeaseStopped, Prepared, SlotPermit};
@@ -95,6 +98,11 @@ pub enum Effect {
         /// Which claim.
         claim: ClaimKey,
     },
+    /// Nothing more will be asked about this action: its result can go. Fire-and-forget. Since trace 1.3.
+    ForgetAction {
+        /// Which one.
+        action: ActionId,
+    },
     /// Connections that idle in the pool are suspect: drop them. Fire-and-forget.
     DropIdleConnections,
     /// Something that a person or an observer may want to know. Never acted upon.
@@ -174,6 +182,9 @@ pub enum RuntimeChange {
         workspace: WorkspaceId,
         /// Its agent CLI family.
         provider: Provider,
+        /// Set if it is a custom runtime. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<ProfileId>,
     },
     /// Its tasks may be asked for.
     Claimable,
@@ -190,10 +201,21 @@ pub enum ApiCall {
     Renew,
     /// The workspaces to serve.
     Workspaces,
+    /// The custom runtimes of a workspace. The adapter keeps what it learns, for `Register`. Since trace 1.3.
+    Profiles {
+        /// Which one.
+        workspace: WorkspaceId,
+    },
     /// Name this machine's agents in a workspace.
     Register {
         /// Which one.
         workspace: WorkspaceId,
+        /// These agent CLIs. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<Provider>,
+        /// And the custom runtimes that the adapter has learned of with this signature; `None` names none. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profiles: Option<u64>,
     },
     /// Fail what an earlier process of this daemon left behind.
     RecoverOrphans {
@@ -204,6 +226,9 @@ pub enum ApiCall {
     Deregister {
         /// These.
         runtimes: Vec<RuntimeId>,
+        /// Set if they go because the system refuses to run this agent CLI. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken: Option<Provider>,
     },
     /// Say that a runtime lives.
     Beat {
@@ -287,6 +312,15 @@ pub enum ApiCall {
     Collectable {
         /// Which one.
         root: EnvRoot,
+    },
+    /// Say what came of something that the server asked for. The adapter has the result. Since trace 1.3.
+    ActionResult {
+        /// Of this runtime.
+        runtime: RuntimeId,
+        /// Which one.
+        action: ActionId,
+        /// What it is.
+        kind: ActionKind,
     },
 }
 
@@ -414,6 +448,19 @@ pub enum FsCall {
     Collect(CollectCall),
     /// Tidy up the caches of repositories; at a cancel, stop at once.
     Maintain,
+    /// Look at the agent CLIs of this machine. It ends soon: one that takes its time is called slow, and is waited for beside. Since trace 1.3.
+    Probe {
+        /// Whether those that are known to work are asked for their version again.
+        all: bool,
+    },
+    /// Do what the server asks a runtime for, and keep the result for `ApiCall::ActionResult`. It ends well also if the result is that it cannot
+    /// be done. Since trace 1.3.
+    Act {
+        /// This runtime.
+        runtime: RuntimeId,
+        /// What is asked for.
+        action: Action,
+    },
 }
 
 impl FsCall {
@@ -424,7 +471,7 @@ impl FsCall {
             | Self::Resolve { claim }
             | Self::Unwind { claim }
             | Self::Seal { claim, .. } => Some(*claim),
-            Self::Scan | Self::Collect(_) | Self::Maintain => None,
+            Self::Scan | Self::Collect(_) | Self::Maintain | Self::Probe { .. } | Self::Act { .. } => None,
         }
     }
 }
@@ -519,6 +566,9 @@ pub enum WsCmd {
     Connect {
         /// The state.
         set: Generation,
+        /// But not these, which the server refuses. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        without: Vec<RuntimeId>,
     },
     /// Send a heartbeat.
     Beat {

@@ -48,10 +48,20 @@ pub enum Refusal {
     RouteMissing,
     /// 401: the credential is not known (any more).
     Unauthorized,
+    /// 401 from a server whose clock is more than five minutes away from ours: whatever it says of the credential may come from that. Since
+    /// trace 1.3.
+    ClockSkew,
     /// 403.
     Forbidden,
     /// Anything else.
     Other,
+}
+
+impl Refusal {
+    /// Whether the credential is not good enough.
+    pub const fn is_about_credential(self) -> bool {
+        matches!(self, Self::Unauthorized | Self::ClockSkew | Self::Forbidden)
+    }
 }
 
 impl ApiError {
@@ -64,7 +74,7 @@ impl ApiError {
             | Self::Throttled { .. }
             | Self::Server { .. }
             | Self::Undecodable => true,
-            Self::Refused { kind, .. } => matches!(kind, Refusal::Unauthorized | Refusal::Forbidden),
+            Self::Refused { kind, .. } => kind.is_about_credential(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! What can happen: the inputs of the core, grouped by kind of I/O.
 
-use crate::error::{ApiError, FsError};
+use crate::error::{ApiError, FsError, Refusal};
 use crate::fact::ReportKind;
-use crate::id::{ConnGen, EnvRoot, OpId, PathKey, Provider, RuntimeId, SlotIndex, TaskId, WorkspaceId};
+use crate::id::{
+    ActionId, ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, SlotIndex, TaskId, WorkspaceId,
+};
 use crate::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +73,8 @@ pub enum Event {
         /// What is asked for.
         ask: GateAsk,
     },
+    /// Another credential is in use from now on. Since trace 1.3.
+    Credential,
 }
 
 impl Event {
@@ -182,10 +186,20 @@ pub enum ApiReply {
         /// All of them.
         runtimes: Vec<Registered>,
     },
+    /// The custom runtimes of a workspace are known. Since trace 1.3.
+    Profiles {
+        /// Stands for all that matters of them: the same for the same ones.
+        signature: u64,
+        /// How many there are.
+        count: u16,
+    },
     /// A heartbeat was taken.
     Beaten {
         /// Whether the server has no such runtime any more.
         gone: bool,
+        /// What the server asks this runtime for. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        actions: Vec<Action>,
     },
     /// Tasks, possibly none.
     Claimed {
@@ -241,6 +255,62 @@ pub struct Registered {
     pub id: RuntimeId,
     /// Its agent CLI family.
     pub provider: Provider,
+    /// Set if it is a custom runtime, which people have made. Since trace 1.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileId>,
+}
+
+/// Something that the server asks for in its answer to a heartbeat. It is handed out once: whoever loses it loses it for good.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Action {
+    /// This one. What else is known of it stays with the adapter.
+    pub id: ActionId,
+    /// What is asked for.
+    pub kind: ActionKind,
+}
+
+/// What a server can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActionKind {
+    /// Another version of this program.
+    Update,
+    /// The models that the runtime's agent CLI has.
+    Models,
+    /// The skills that are installed for it on this machine.
+    LocalSkills,
+    /// One of those skills, in full.
+    ImportSkill,
+}
+
+/// An agent CLI of this machine, as a look at it found it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Which one.
+    pub provider: Provider,
+    /// How it is.
+    pub standing: Standing,
+}
+
+/// How an agent CLI is. One that is not installed is not spoken of at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Standing {
+    /// It works.
+    Works {
+        /// Stands for its version: the same for the same one.
+        version: u64,
+    },
+    /// It has not answered yet; the next look has its answer, or goes on waiting.
+    Slow,
+    /// It does not say its version, or says something that is none.
+    Unreadable,
+    /// Its version is too old to be used.
+    TooOld,
+    /// The file is there, and the system refuses to run it.
+    NotExecutable,
 }
 
 /// A claimed task, as far as the core needs to know it.
@@ -324,6 +394,11 @@ pub enum FsReply {
         /// Which one it really is.
         path: PathKey,
     },
+    /// The agent CLIs of this machine were looked at. Since trace 1.3.
+    Probed {
+        /// All that are installed.
+        agents: Vec<Probed>,
+    },
     /// What is there that nobody may need any more.
     Scanned {
         /// All of it, at most 100 000.
@@ -401,6 +476,13 @@ pub enum WsEvent {
     Up,
     /// It could not be made, or is gone.
     Down,
+    /// The server refused to make it: the end of it, as `Down` is. Since trace 1.3.
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// What it is about.
+        kind: Refusal,
+    },
     /// Work may be there; or, without a task, a task of the runtime ended.
     TaskAvailable {
         /// For this runtime; for any if `None`.
@@ -417,9 +499,17 @@ pub enum WsEvent {
         /// Whether the server takes claims over this connection.
         #[serde(default, skip_serializing_if = "is_false")]
         claims: bool,
+        /// What the server asks this runtime for. Since trace 1.3.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        actions: Vec<Action>,
     },
     /// The workspace list changed.
     WorkspacesChanged,
+    /// The custom runtimes of a workspace changed. Since trace 1.3.
+    ProfilesChanged {
+        /// Which workspace.
+        workspace: WorkspaceId,
+    },
     /// A runtime has a request for its next heartbeat.
     PendingWork {
         /// This one.

@@ -1,7 +1,7 @@
 //! What the core states beside what it wants done: for logs, traces and observers. Nothing acts upon it.
 
 use crate::event::{ClaimKey, Collect};
-use crate::id::{EnvRoot, RuntimeId, SlotIndex, TaskId};
+use crate::id::{ActionId, EnvRoot, Provider, RuntimeId, SlotIndex, TaskId};
 use crate::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +147,37 @@ pub enum Fact {
     },
     /// The server refuses the credential.
     Unauthorized,
+    /// As the server refuses the credential, nothing is asked of it but now and then whether it still does. Since trace 1.3.
+    AccessLost,
+    /// The server takes the credential again, or there is another one. Since trace 1.3.
+    AccessBack,
+    /// The machine has slept: everything that is due by the server's time is done at once. Since trace 1.3.
+    Woke {
+        /// For how many milliseconds.
+        slept: u64,
+    },
+    /// An agent CLI that cannot be used any more was taken off line everywhere, until a look finds that it works. Since trace 1.3.
+    Held {
+        /// Which one.
+        provider: Provider,
+    },
+    /// An agent CLI that was held back works again. Since trace 1.3.
+    Freed {
+        /// Which one.
+        provider: Provider,
+    },
+    /// The result of something that the server asked for was taken, or will never be. Since trace 1.3.
+    ActionOver {
+        /// Which one.
+        action: ActionId,
+        /// Whether it was taken.
+        taken: bool,
+    },
+    /// Something that the server asks for is left undone, as too much of it waits already. Since trace 1.3.
+    ActionDropped {
+        /// Which one.
+        action: ActionId,
+    },
     /// The server has no such runtime any more; it is registered again.
     RuntimeGone {
         /// Which one.

@@ -54,6 +54,10 @@ wire_id! {
     Provider;
     /// A task's directory: the path below the workspaces root, `<workspace>/<key>`.
     EnvRoot;
+    /// A custom runtime of a workspace, as the server names it.
+    ProfileId;
+    /// Something that the server asks for in its answer to a heartbeat, as the server names it.
+    ActionId;
     /// A user's own directory that a task works in: its real path, links resolved, or any text that stands for it.
     PathKey;
 }

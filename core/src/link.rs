@@ -64,7 +64,7 @@ impl Link {
         cx.disarm(&TimerKey::Link);
         self.conn.0 += 1;
         self.state = State::Dialing { set };
-        cx.ws(self.conn, WsCmd::Connect { set });
+        cx.ws(self.conn, WsCmd::Connect { set, without: Vec::new() });
     }
 
     /// The set of runtimes changed: a connection is for the set that it named. Returns whether one that was up is gone.

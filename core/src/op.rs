@@ -4,7 +4,7 @@
 
 use crate::effect::ClaimScope;
 use crate::event::{ClaimKey, Collect};
-use crate::id::{OpId, Provider, RuntimeId, WorkspaceId};
+use crate::id::{ActionId, OpId, Provider, RuntimeId, WorkspaceId};
 use crate::token::{ClaimPass, GcReservation, SlotPermit};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum ApiOp {
     Renew,
     Workspaces,
+    /// The custom runtimes of a workspace.
+    Profiles(WorkspaceId),
     Register(WorkspaceId),
     Orphans(RuntimeId),
     Deregister {
@@ -41,6 +43,8 @@ pub(crate) enum ApiOp {
     Task(ClaimKey, TaskOp),
     /// May a directory be freed?
     Collectable,
+    /// What came of something that the server asked for.
+    Action(ActionId),
     Late,
 }
 
@@ -90,6 +94,8 @@ pub(crate) enum GcOp {
 pub(crate) enum DiskWork {
     Task(ClaimKey, FsOp),
     Gc(GcOp),
+    Probe,
+    Act(ActionId),
 }
 
 /// Everything that can be on its way.
@@ -99,6 +105,10 @@ pub(crate) enum OpKind {
     Api(ApiOp),
     Fs(ClaimKey, FsOp),
     Gc(GcOp),
+    /// The agent CLIs of this machine are looked at.
+    Probe,
+    /// Something that the server asked for is done.
+    Act(ActionId),
     Run(ClaimKey),
 }
 
@@ -134,14 +144,18 @@ impl Ops {
     pub(crate) fn close_api(&mut self, op: OpId) -> Option<ApiOp> {
         self.close_if(op, |kind| matches!(kind, OpKind::Api(_))).and_then(|kind| match kind {
             OpKind::Api(api) => Some(api),
-            OpKind::Fs(..) | OpKind::Gc(_) | OpKind::Run(_) => None,
+            OpKind::Fs(..) | OpKind::Gc(_) | OpKind::Probe | OpKind::Act(_) | OpKind::Run(_) => None,
         })
     }
 
     pub(crate) fn close_fs(&mut self, op: OpId) -> Option<DiskWork> {
-        self.close_if(op, |kind| matches!(kind, OpKind::Fs(..) | OpKind::Gc(_))).and_then(|kind| match kind {
+        let of_disk =
+            |kind: &OpKind| matches!(kind, OpKind::Fs(..) | OpKind::Gc(_) | OpKind::Probe | OpKind::Act(_));
+        self.close_if(op, of_disk).and_then(|kind| match kind {
             OpKind::Fs(claim, fs) => Some(DiskWork::Task(claim, fs)),
             OpKind::Gc(gc) => Some(DiskWork::Gc(gc)),
+            OpKind::Probe => Some(DiskWork::Probe),
+            OpKind::Act(action) => Some(DiskWork::Act(action)),
             OpKind::Api(_) | OpKind::Run(_) => None,
         })
     }
@@ -159,7 +173,7 @@ impl Ops {
     pub(crate) fn close_run(&mut self, op: OpId) -> Option<ClaimKey> {
         self.close_if(op, |kind| matches!(kind, OpKind::Run(_))).and_then(|kind| match kind {
             OpKind::Run(claim) => Some(claim),
-            OpKind::Api(_) | OpKind::Fs(..) | OpKind::Gc(_) => None,
+            OpKind::Api(_) | OpKind::Fs(..) | OpKind::Gc(_) | OpKind::Probe | OpKind::Act(_) => None,
         })
     }
 

@@ -248,7 +248,7 @@ impl Runtimes {
         }
         cx.disarm(&TimerKey::Register(workspace.clone()));
         ws.last = Some(cx.now.mono);
-        let call = ApiCall::Register { workspace: workspace.clone() };
+        let call = ApiCall::Register { workspace: workspace.clone(), agents: Vec::new(), profiles: None };
         let within = cx.timing().request;
         ws.registering = Some(cx.api(ApiOp::Register(workspace.clone()), call, within));
     }
@@ -324,15 +324,22 @@ impl Runtimes {
         }
         if !lost.is_empty() {
             let within = cx.timing().request;
-            let op =
-                cx.api(ApiOp::Deregister { last: false }, ApiCall::Deregister { runtimes: lost }, within);
+            let op = cx.api(
+                ApiOp::Deregister { last: false },
+                ApiCall::Deregister { runtimes: lost, broken: None },
+                within,
+            );
             self.leaving.insert(op, workspace.clone());
         }
-        for Registered { id, provider } in named {
+        for Registered { id, provider, .. } in named {
             if self.runtimes.contains_key(&id) {
                 continue;
             }
-            let change = RuntimeChange::Added { workspace: workspace.clone(), provider: provider.clone() };
+            let change = RuntimeChange::Added {
+                workspace: workspace.clone(),
+                provider: provider.clone(),
+                profile: None,
+            };
             self.changed(cx, &id, change);
             changes.push(Change::Added(id.clone()));
             let ours = ours(&id);

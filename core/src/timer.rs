@@ -1,7 +1,7 @@
 //! Deadlines as data: one ordered index over all machines, so that the next one is found in O(log n).
 
 use crate::event::ClaimKey;
-use crate::id::{OpId, RuntimeId, WorkspaceId};
+use crate::id::{ActionId, OpId, RuntimeId, WorkspaceId};
 use crate::time::Instant;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +60,14 @@ pub enum TimerKey {
     Register(WorkspaceId),
     /// The credential is renewed.
     Renew,
+    /// The agent CLIs of this machine are looked at, for new ones.
+    Discover,
+    /// The agent CLIs of this machine are looked at, for other versions.
+    Versions,
+    /// Whether the server still refuses the credential.
+    Access,
+    /// The result of an action is reported again.
+    ActionRetry(ActionId),
     /// What an earlier process left of a runtime's tasks is failed, as the last try was in vain.
     Orphans(RuntimeId),
 }

@@ -264,11 +264,12 @@ impl Bed {
         match call {
             ApiCall::Workspaces => ApiReply::Workspaces { list: vec![WorkspaceId::new("ws")], legacy: false },
             ApiCall::Register { .. } => {
-                let named = |nth| Registered { id: runtime(nth), provider: Provider::new("claude") };
+                let named =
+                    |nth| Registered { id: runtime(nth), provider: Provider::new("claude"), profile: None };
                 ApiReply::Registered { runtimes: (0..u64::from(self.runtimes)).map(named).collect() }
             }
             ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
-            ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
+            ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
             _ => ApiReply::Done,
         }
     }

@@ -29,7 +29,7 @@ pub(super) use split;
 impl State {
     pub(super) fn route(&mut self, event: &Event, out: &mut Effects) {
         match event {
-            Event::Tick => {}
+            Event::Tick | Event::Credential => {}
             Event::Api { op, r } => self.api_ended(*op, r, out),
             Event::Fs { op, r } => {
                 split!(self, out => cx, tasks, roots);
@@ -45,6 +45,7 @@ impl State {
                         self.reap(claim, out);
                     }
                     Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
+                    Some(DiskWork::Probe | DiskWork::Act(_)) => {}
                     None => {}
                 }
             }
@@ -169,6 +170,7 @@ impl State {
                     self.first_report_over(runtime, claim, out);
                 }
             }
+            ApiOp::Profiles(_) | ApiOp::Action(_) => {}
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
             }
@@ -283,7 +285,7 @@ impl State {
             cx.env.ops.stray();
             return;
         }
-        if !matches!(event, WsEvent::Down) {
+        if !matches!(event, WsEvent::Down | WsEvent::Refused { .. }) {
             server_answers(&mut cx, late, tasks, unreached);
         }
         if let WsEvent::Ack { claims: true, .. } = event
@@ -304,7 +306,7 @@ impl State {
                     }
                 }
             }
-            WsEvent::Down => {
+            WsEvent::Down | WsEvent::Refused { .. } => {
                 beats.link_down();
                 claims.link_down();
                 link.down(&mut cx);
@@ -330,6 +332,7 @@ impl State {
             }
             WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
             WsEvent::Ack { runtime, gone: true, .. } => self.gone(runtime, out),
+            WsEvent::ProfilesChanged { .. } => {}
             WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
             WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
         }
@@ -401,6 +404,7 @@ impl State {
             }
             TimerKey::Sync => runtimes.sync(&mut cx),
             TimerKey::Register(workspace) => runtimes.register(&mut cx, workspace),
+            TimerKey::Discover | TimerKey::Versions | TimerKey::Access | TimerKey::ActionRetry(_) => {}
             TimerKey::Renew => runtimes.renew(&mut cx),
             TimerKey::Orphans(runtime) => {
                 let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);

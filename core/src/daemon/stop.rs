@@ -137,7 +137,7 @@ impl State {
             split!(self, out => cx, shutdown);
             shutdown.deregistering += 1;
             let within = cx.timing().stop_deregister;
-            cx.api(ApiOp::Deregister { last: true }, ApiCall::Deregister { runtimes }, within);
+            cx.api(ApiOp::Deregister { last: true }, ApiCall::Deregister { runtimes, broken: None }, within);
         }
     }
 

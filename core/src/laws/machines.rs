@@ -103,6 +103,7 @@ impl Machine for Runtimes {
                 let of = |(id, provider): (&str, &str)| Registered {
                     id: RuntimeId::new(id),
                     provider: Provider::new(provider),
+                    profile: None,
                 };
                 let named = [("r-a", "claude"), ("r-b", "codex"), ("r-c", "claude")];
                 ApiReply::Registered { runtimes: named.into_iter().map(of).collect() }
@@ -153,7 +154,7 @@ impl Machine for Beats {
     }
 
     fn well(_: &ApiOp) -> ApiReply {
-        ApiReply::Beaten { gone: false }
+        ApiReply::Beaten { gone: false, actions: Vec::new() }
     }
 }
 

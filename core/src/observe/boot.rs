@@ -68,7 +68,7 @@ impl BootBook {
                     found.require(fine, "INV-06", || "an empty list of workspaces is no start".into());
                 }
             }
-            ApiCall::Register { workspace } if self.registering.get(workspace) == Some(&op) => {
+            ApiCall::Register { workspace, .. } if self.registering.get(workspace) == Some(&op) => {
                 self.registering.remove(workspace);
                 self.tried.insert(workspace.clone());
                 if result.as_ref().err().copied().and_then(crate::error::ApiError::refusal)
@@ -87,7 +87,7 @@ impl BootBook {
                 found.require(self.listing.is_none(), "INV-23", || "two lists are on their way".into());
                 self.listing = Some(*op);
             }
-            Effect::Api { op, call: ApiCall::Register { workspace }, .. } => {
+            Effect::Api { op, call: ApiCall::Register { workspace, .. }, .. } => {
                 self.registering.insert(workspace.clone(), *op);
             }
             Effect::Fact { fact: Fact::Ready } => {

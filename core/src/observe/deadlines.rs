@@ -78,7 +78,7 @@ impl DeadlineBook {
             | ApiCall::Usage { .. } => {
                 found.require(false, "INV-109", || format!("{call:?} is cut short"));
             }
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 let dropped = list.is_some_and(|list| !list.contains(workspace));
                 found.require(dropped || at.stopping, "INV-20", || {
                     format!("{call:?} is cut short although its workspace is there")

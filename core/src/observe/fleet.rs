@@ -105,7 +105,7 @@ impl FleetBook {
                     }
                 }
             }
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 let Some(registration) = self.registrations.get_mut(workspace) else { return };
                 if registration.open != Some(closed.op) {
                     return;
@@ -166,7 +166,7 @@ impl FleetBook {
                 });
                 found.require(fits, "I15", || format!("{runtime} beats twice at once, or is not in the set"));
             }
-            Effect::Api { op, call: ApiCall::Register { workspace }, .. } => {
+            Effect::Api { op, call: ApiCall::Register { workspace, .. }, .. } => {
                 self.register(at, *op, workspace, found);
             }
             Effect::Ws { conn, cmd } => self.link_cmd(at, *conn, cmd, found),
@@ -246,7 +246,7 @@ impl FleetBook {
 
     fn link_cmd(&mut self, at: &At<'_>, conn: ConnGen, cmd: &WsCmd, found: &mut Found) {
         match cmd {
-            WsCmd::Connect { set } => {
+            WsCmd::Connect { set, .. } => {
                 found.require(conn > self.conn && self.link == LinkState::Off, "I17", || {
                     format!("connection {} is dialled beside {}", conn.0, self.conn.0)
                 });

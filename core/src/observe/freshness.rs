@@ -68,7 +68,7 @@ impl FreshnessBook {
         let Some(result) = seen.closed.and_then(|closed| api_end(&closed.end)) else { return false };
         (beat.open, beat.since) = (None, seen.at.now);
         let gone = match result {
-            Ok(reply) => matches!(reply, ApiReply::Beaten { gone: true }),
+            Ok(reply) => matches!(reply, ApiReply::Beaten { gone: true, .. }),
             Err(error) => error.refusal() == Some(Refusal::RuntimeGone),
         };
         beat.failures =

@@ -53,7 +53,7 @@ impl RegisterBook {
                     self.open.retain(|workspace, _| list.contains(workspace));
                 }
             }
-            ApiCall::Register { workspace } if self.open.get(workspace) == Some(&op) => {
+            ApiCall::Register { workspace, .. } if self.open.get(workspace) == Some(&op) => {
                 self.open.remove(workspace);
                 if result.as_ref().is_err_and(|error| error.refusal() == Some(Refusal::WorkspaceGone)) {
                     self.owed.remove(workspace);
@@ -91,7 +91,7 @@ impl RegisterBook {
                     self.owed.insert(workspace.clone(), seen.at.now);
                 }
             }
-            Effect::Api { op, call: ApiCall::Deregister { runtimes }, .. } if !seen.at.stopping => {
+            Effect::Api { op, call: ApiCall::Deregister { runtimes, .. }, .. } if !seen.at.stopping => {
                 let used = runtimes.iter().find(|runtime| self.set.contains_key(*runtime));
                 found.require(used.is_none(), "INV-13", || {
                     format!("{used:?} is taken off line while it is used")
@@ -100,7 +100,7 @@ impl RegisterBook {
                     self.leaving.insert(*op, workspace.clone());
                 }
             }
-            Effect::Api { op, call: ApiCall::Register { workspace }, .. } => {
+            Effect::Api { op, call: ApiCall::Register { workspace, .. }, .. } => {
                 found.require(!self.leaving.values().any(|of| of == workspace), "INV-07", || {
                     format!("{workspace} is registered while runtimes of it are being taken off line")
                 });

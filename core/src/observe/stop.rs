@@ -138,7 +138,7 @@ impl StopBook {
                     self.claims_are_over(at, mode, ops, found);
                 }
             }
-            Effect::Api { call: ApiCall::Deregister { runtimes }, .. } => {
+            Effect::Api { call: ApiCall::Deregister { runtimes, .. }, .. } => {
                 self.deregister(runtimes, at, (fleet, tasks), found);
             }
             Effect::Api { call: ApiCall::Beat { .. }, .. } if at.stopping => {

@@ -69,13 +69,13 @@ impl World {
                 list: ["ws-1", "ws-2"].into_iter().map(WorkspaceId::new).collect(),
                 legacy: false,
             },
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 let hosted = self.hosted.get(workspace).filter(|hosted| hosted.len() > 3).cloned();
                 ApiReply::Registered {
                     runtimes: hosted.unwrap_or_else(|| registered(workspace, Size::USUAL)),
                 }
             }
-            ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
+            ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
             ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {
                 ApiReply::Claimed { offers: Vec::new(), unusable: 0 }
             }

@@ -46,6 +46,7 @@ pub fn effect_label(effect: &Effect) -> String {
                 format!("keep {} owes {} ..{have}", claim.0, kind.map_or("nothing".to_owned(), report))
             }
         },
+        Effect::ForgetAction { action } => format!("forget-action {action}"),
         Effect::Gate { owner, answer } => format!("gate {owner:?} {answer:?}").to_lowercase(),
         Effect::Forget { claim } => format!("forget {}", claim.0),
         Effect::DropIdleConnections => "drop-idle".into(),
@@ -58,9 +59,11 @@ fn api(call: &ApiCall) -> String {
     match call {
         ApiCall::Renew => "renew".into(),
         ApiCall::Workspaces => "workspaces".into(),
-        ApiCall::Register { workspace } => format!("register {workspace}"),
+        ApiCall::Profiles { workspace } => format!("profiles {workspace}"),
+        ApiCall::ActionResult { action, .. } => format!("result {action}"),
+        ApiCall::Register { workspace, .. } => format!("register {workspace}"),
         ApiCall::RecoverOrphans { runtime } => format!("orphans {runtime}"),
-        ApiCall::Deregister { runtimes } => {
+        ApiCall::Deregister { runtimes, .. } => {
             format!("deregister {}", runtimes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
         }
         ApiCall::Beat { runtime } => format!("beat {runtime}"),
@@ -102,6 +105,8 @@ fn fs(call: &FsCall) -> String {
         FsCall::Scan => "scan".into(),
         FsCall::Collect(call) => format!("collect {} {:?}", call.root(), call.what()).to_lowercase(),
         FsCall::Maintain => "maintain".into(),
+        FsCall::Probe { all } => format!("probe{}", if *all { " all" } else { "" }),
+        FsCall::Act { runtime, action } => format!("act {runtime} {}", action.id),
         FsCall::Unwind { claim } => format!("unwind {}", claim.0),
         FsCall::Seal { claim, record } => format!("seal {}{}", claim.0, if *record { " record" } else { "" }),
     }
@@ -145,6 +150,15 @@ fn fact(fact: &Fact) -> String {
         Fact::UsageLost { claim } => format!("is usage lost {}", claim.0),
         Fact::Released { claim, .. } => format!("is released {}", claim.0),
         Fact::Unauthorized => "is unauthorized".into(),
+        Fact::AccessLost => "is refused access".into(),
+        Fact::AccessBack => "has access again".into(),
+        Fact::Woke { slept } => format!("has slept {slept}"),
+        Fact::Held { provider } => format!("is held {provider}"),
+        Fact::Freed { provider } => format!("is freed {provider}"),
+        Fact::ActionOver { action, taken } => {
+            format!("is over {action}{}", if *taken { "" } else { " in vain" })
+        }
+        Fact::ActionDropped { action } => format!("is dropped {action}"),
         Fact::RuntimeGone { runtime } => format!("is gone {runtime}"),
         Fact::PerRuntimeClaims => "is per-runtime".into(),
         Fact::Stopping { phase } => format!("is stopping {phase:?}").to_lowercase(),
@@ -169,6 +183,7 @@ fn inside(path: Option<&PathKey>) -> String {
 pub fn event_label(event: &Event) -> String {
     match event {
         Event::Tick => "tick".into(),
+        Event::Credential => "credential".into(),
         Event::Stop { how } => match how {
             StopKind::Now => "stop".into(),
             StopKind::Drain { within_ms: None } => "drain".into(),
@@ -195,6 +210,7 @@ pub fn event_label(event: &Event) -> String {
         Event::Api { op, r: Err(error) } => format!("#{} {error:?}", op.0),
         Event::Fs { op, r: Ok(FsReply::Prepared { root }) } => format!("#{} prepared {root}", op.0),
         Event::Fs { op, r: Ok(FsReply::Resolved { path }) } => format!("#{} resolved {path}", op.0),
+        Event::Fs { op, r: Ok(FsReply::Probed { agents }) } => format!("#{} probed {}", op.0, agents.len()),
         Event::Fs { op, r: Ok(FsReply::Scanned { found }) } => format!("#{} scanned {}", op.0, found.len()),
         Event::Fs { op, r: Ok(FsReply::Done) } => format!("#{} done", op.0),
         Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),
@@ -224,11 +240,13 @@ pub fn event_label(event: &Event) -> String {
                     let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
                     format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
                 }
-                WsEvent::Ack { runtime, gone, claims } => {
+                WsEvent::Ack { runtime, gone, claims, .. } => {
                     let (gone, claims) =
                         (if *gone { " gone" } else { "" }, if *claims { " takes claims" } else { "" });
                     format!("ack {runtime}{gone}{claims}")
                 }
+                WsEvent::Refused { status, kind } => format!("refused {status} {kind:?}").to_lowercase(),
+                WsEvent::ProfilesChanged { workspace } => format!("profiles of {workspace} changed"),
                 WsEvent::WorkspacesChanged => "workspaces changed".into(),
                 WsEvent::PendingWork { runtime } => format!("pending {runtime}"),
             };
@@ -248,7 +266,7 @@ fn api_reply(reply: &ApiReply) -> String {
             let names: Vec<String> = runtimes.iter().map(|r| format!("{}:{}", r.id, r.provider)).collect();
             format!("registered {}", names.join(","))
         }
-        ApiReply::Beaten { gone } => format!("beaten{}", if *gone { " gone" } else { "" }),
+        ApiReply::Beaten { gone, .. } => format!("beaten{}", if *gone { " gone" } else { "" }),
         ApiReply::Claimed { offers, unusable } => {
             let names: Vec<String> = offers
                 .iter()
@@ -262,5 +280,6 @@ fn api_reply(reply: &ApiReply) -> String {
         }
         ApiReply::Task { status } => format!("status {status:?}").to_lowercase(),
         ApiReply::Known { upto } => format!("known ..{upto}"),
+        ApiReply::Profiles { signature, count } => format!("profiles {count} {signature:x}"),
     }
 }

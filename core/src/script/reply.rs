@@ -36,14 +36,14 @@ impl World {
                     legacy: choose.one_in(8),
                 }
             }
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 let mut runtimes = registered(workspace, self.size);
                 if choose.one_in(6) {
                     runtimes.remove(choose.below(runtimes.len() as u32) as usize);
                 }
                 ApiReply::Registered { runtimes }
             }
-            ApiCall::Beat { .. } => ApiReply::Beaten { gone: choose.one_in(30) },
+            ApiCall::Beat { .. } => ApiReply::Beaten { gone: choose.one_in(30), actions: Vec::new() },
             ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 self.claimed(choose, call, u32::from(claim.max()))
             }
@@ -218,6 +218,7 @@ pub(super) fn registered(workspace: &WorkspaceId, size: Size) -> Vec<Registered>
     let named = |id: &str, provider: &str| Registered {
         id: RuntimeId::new(format!("{workspace}-{id}")),
         provider: Provider::new(provider),
+        profile: None,
     };
     let few = [("a", "claude"), ("b", "codex"), ("c", "claude")].map(|(id, provider)| named(id, provider));
     let more =

@@ -173,7 +173,11 @@ impl Addresses {
                     let to = i64::from(runner.world.conn.0) + off;
                     *conn = ConnGen(u32::try_from(to).unwrap_or(u32::MAX));
                 }
-                Event::Tick | Event::Stop { .. } | Event::Recovered { .. } | Event::Gate { .. } => {}
+                Event::Tick
+                | Event::Credential
+                | Event::Stop { .. }
+                | Event::Recovered { .. }
+                | Event::Gate { .. } => {}
             }
             rebuilt.push(Input::Event { now: *now, event: event.clone() });
             lines.push(*line);

@@ -199,7 +199,7 @@ impl World {
             }
             Event::Ws { conn, ws } if *conn == self.conn => match ws {
                 WsEvent::Up if self.link == Link::Dialing => self.link = Link::Up,
-                WsEvent::Down => self.link = Link::Off,
+                WsEvent::Down | WsEvent::Refused { .. } => self.link = Link::Off,
                 _ => {}
             },
             Event::Stop { .. } => self.stops = self.stops.saturating_add(1),
@@ -209,7 +209,7 @@ impl World {
                 self.next_claim = self.next_claim.max(offer.claim.0);
             }
             Event::Gate { owner, ask: GateAsk::Release } if self.gate == Some(*owner) => self.gate = None,
-            Event::Ws { .. } | Event::Tick | Event::Gate { .. } => {}
+            Event::Ws { .. } | Event::Tick | Event::Gate { .. } | Event::Credential => {}
         }
     }
 
@@ -233,7 +233,7 @@ impl World {
                     self.next_claim = self.next_claim.max(offer.claim.0);
                 }
             }
-            (ApiCall::Register { workspace }, ApiReply::Registered { runtimes }) => {
+            (ApiCall::Register { workspace, .. }, ApiReply::Registered { runtimes }) => {
                 let hosted = self.hosted.entry(workspace.clone()).or_default();
                 if hosted.len() < runtimes.len() {
                     hosted.clone_from(runtimes);
@@ -285,6 +285,7 @@ impl World {
             Effect::Gate { owner, answer: GateAnswer::Granted } => self.gate = Some(*owner),
             Effect::Progress { .. }
             | Effect::Forget { .. }
+            | Effect::ForgetAction { .. }
             | Effect::Keep { .. }
             | Effect::Gate { .. }
             | Effect::DropIdleConnections
@@ -427,6 +428,7 @@ impl World {
                 runtime: self.some_runtime(choose),
                 gone: choose.one_in(6),
                 claims: choose.percent(70),
+                actions: Vec::new(),
             },
             5 => WsEvent::TaskAvailable { runtime: None, task: None },
             6 => WsEvent::TaskAvailable { runtime: Some(self.some_runtime(choose)), task: None },

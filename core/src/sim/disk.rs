@@ -41,6 +41,8 @@ impl World {
                 self.prepare(prior.unwrap_or(root))
             }
             FsCall::Resolve { claim } => self.resolve(claim),
+            FsCall::Probe { .. } => Ok(FsReply::Probed { agents: Vec::new() }),
+            FsCall::Act { .. } => Ok(FsReply::Done),
             FsCall::Scan => Ok(FsReply::Scanned { found: self.found() }),
             FsCall::Collect(call) => {
                 self.collect(call.root(), call.what());

@@ -227,7 +227,7 @@ impl World {
                 let now = self.server_now();
                 let gone = self.plane.heartbeat(now, runtime).is_err();
                 let claims = self.cfg.seed.is_multiple_of(3) && !self.is_about(Fault::OldServer);
-                self.frame(WsEvent::Ack { runtime: runtime.clone(), gone, claims });
+                self.frame(WsEvent::Ack { runtime: runtime.clone(), gone, claims, actions: Vec::new() });
                 if self.hit(Fault::Disconnect) {
                     self.break_link();
                 }

@@ -39,16 +39,18 @@ impl World {
                 list: self.plane.workspaces().map(|(id, _)| id.clone()).collect(),
                 legacy: self.is_about(Fault::OldServer),
             }),
-            ApiCall::Register { workspace } => self.register(workspace),
+            ApiCall::Profiles { .. } => Ok(ApiReply::Profiles { signature: 1, count: 0 }),
+            ApiCall::ActionResult { .. } => Ok(ApiReply::Done),
+            ApiCall::Register { workspace, .. } => self.register(workspace),
             ApiCall::RecoverOrphans { runtime } => {
                 self.plane.recover_orphans(now, runtime).map(|_| ApiReply::Done).map_err(|e| refused(&e))
             }
-            ApiCall::Deregister { runtimes } => {
+            ApiCall::Deregister { runtimes, .. } => {
                 self.plane.deregister(runtimes).map(|()| ApiReply::Done).map_err(|e| refused(&e))
             }
             ApiCall::Beat { runtime } => match self.plane.heartbeat(now, runtime) {
-                Ok(()) => Ok(ApiReply::Beaten { gone: false }),
-                Err(_) if self.chance.one_in(2) => Ok(ApiReply::Beaten { gone: true }),
+                Ok(()) => Ok(ApiReply::Beaten { gone: false, actions: Vec::new() }),
+                Err(_) if self.chance.one_in(2) => Ok(ApiReply::Beaten { gone: true, actions: Vec::new() }),
                 Err(error) => Err(refused(&error)),
             },
             ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. }
@@ -131,7 +133,8 @@ impl World {
             runtimes: names.iter().map(entry).collect(),
         };
         let ids = self.plane.register(self.server_now(), from).map_err(|e| refused(&e))?;
-        let named = |(id, name): (RuntimeId, &&str)| Registered { id, provider: Provider::new(*name) };
+        let named =
+            |(id, name): (RuntimeId, &&str)| Registered { id, provider: Provider::new(*name), profile: None };
         Ok(ApiReply::Registered { runtimes: ids.into_iter().zip(names).map(named).collect() })
     }
 

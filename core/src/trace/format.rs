@@ -18,7 +18,7 @@ pub struct Version {
 }
 
 /// The version that is written here.
-pub const FORMAT: Version = Version { major: 1, minor: 2 };
+pub const FORMAT: Version = Version { major: 1, minor: 3 };
 
 impl Version {
     /// Whether this reader understands a file of that version.

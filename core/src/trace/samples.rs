@@ -36,18 +36,29 @@ fn api_replies() -> Vec<ApiReply> {
         TaskStatus::Deferred,
         TaskStatus::Other,
     ];
-    let runtimes = vec![Registered { id: "r".into(), provider: "claude".into() }];
+    let runtimes = vec![
+        Registered { id: "r".into(), provider: "claude".into(), profile: None },
+        Registered { id: "q".into(), provider: "codex".into(), profile: Some("p".into()) },
+    ];
     let mut all = vec![
         ApiReply::Done,
         ApiReply::Workspaces { list: vec!["w".into(), "".into()], legacy: true },
         ApiReply::Registered { runtimes },
-        ApiReply::Beaten { gone: true },
+        ApiReply::Profiles { signature: u64::MAX, count: 3 },
+        ApiReply::Beaten { gone: true, actions: Vec::new() },
+        ApiReply::Beaten { gone: false, actions: actions() },
         ApiReply::Claimed { offers, unusable: 3 },
         ApiReply::Known { upto: u32::MAX },
         ApiReply::Collectable { what: Collect::Artifacts },
     ];
     all.extend(statuses.map(|status| ApiReply::Task { status }));
     all
+}
+
+fn actions() -> Vec<Action> {
+    [ActionKind::Update, ActionKind::Models, ActionKind::LocalSkills, ActionKind::ImportSkill]
+        .map(|kind| Action { id: "a".into(), kind })
+        .into()
 }
 
 fn offer() -> Offer {
@@ -66,6 +77,7 @@ fn api_errors() -> Vec<ApiError> {
         Refusal::WorkspaceGone,
         Refusal::RouteMissing,
         Refusal::Unauthorized,
+        Refusal::ClockSkew,
         Refusal::Forbidden,
         Refusal::Other,
     ];
@@ -79,6 +91,18 @@ fn api_errors() -> Vec<ApiError> {
     ];
     all.extend(refusals.map(|kind| ApiError::Refused { status: 404, kind }));
     all
+}
+
+fn probed() -> Vec<Probed> {
+    [
+        Standing::Works { version: u64::MAX },
+        Standing::Slow,
+        Standing::Unreadable,
+        Standing::TooOld,
+        Standing::NotExecutable,
+    ]
+    .map(|standing| Probed { provider: "claude".into(), standing })
+    .into()
 }
 
 fn events() -> Vec<Event> {
@@ -97,8 +121,10 @@ fn events() -> Vec<Event> {
         WsEvent::Down,
         WsEvent::TaskAvailable { runtime: None, task: None },
         WsEvent::TaskAvailable { runtime: Some("r".into()), task: Some("t".into()) },
-        WsEvent::Ack { runtime: "r".into(), gone: true, claims: false },
-        WsEvent::Ack { runtime: "r".into(), gone: false, claims: true },
+        WsEvent::Refused { status: 404, kind: Refusal::RuntimeGone },
+        WsEvent::ProfilesChanged { workspace: "w".into() },
+        WsEvent::Ack { runtime: "r".into(), gone: true, claims: false, actions: Vec::new() },
+        WsEvent::Ack { runtime: "r".into(), gone: false, claims: true, actions: actions() },
         WsEvent::WorkspacesChanged,
         WsEvent::PendingWork { runtime: "r".into() },
     ];
@@ -111,6 +137,7 @@ fn events() -> Vec<Event> {
                 Found { root: "w/u".into(), what: Some(Collect::All) },
             ],
         }),
+        Ok(FsReply::Probed { agents: probed() }),
         Ok(FsReply::Done),
         Err(FsError::TimedOut),
         Err(FsError::Cancelled),
@@ -131,7 +158,7 @@ fn events() -> Vec<Event> {
     ];
     let owners = [GateOwner::ServerUpdate, GateOwner::SelfUpdate, GateOwner::Reload, GateOwner::Demotion];
     let asks = [GateAsk::Try, GateAsk::Wait, GateAsk::Release];
-    let mut all = vec![Event::Tick];
+    let mut all = vec![Event::Tick, Event::Credential];
     all.extend(stops.map(|how| Event::Stop { how }));
     let paths = [None, None, Some("dir-1".into()), None];
     let recovered = |(was, path)| Event::Recovered { offer: offer(), provider: "claude".into(), was, path };
@@ -159,9 +186,13 @@ fn api_calls() -> Vec<ApiCall> {
     let mut all = vec![
         ApiCall::Renew,
         ApiCall::Workspaces,
-        ApiCall::Register { workspace: "w".into() },
+        ApiCall::Profiles { workspace: "w".into() },
+        ApiCall::Register { workspace: "w".into(), agents: Vec::new(), profiles: None },
+        ApiCall::Register { workspace: "w".into(), agents: vec!["claude".into()], profiles: Some(u64::MAX) },
         ApiCall::RecoverOrphans { runtime: "r".into() },
-        ApiCall::Deregister { runtimes: vec!["r".into()] },
+        ApiCall::Deregister { runtimes: vec!["r".into()], broken: None },
+        ApiCall::Deregister { runtimes: vec!["r".into()], broken: Some("claude".into()) },
+        ApiCall::ActionResult { runtime: "r".into(), action: "a".into(), kind: ActionKind::Models },
         ApiCall::Beat { runtime: "r".into() },
         ApiCall::ClaimOne(ClaimOneCall::new("r".into(), &hold[0])),
         ApiCall::Lease { claim: CLAIM },
@@ -205,6 +236,13 @@ fn facts() -> Vec<Fact> {
         Fact::Released { claim: CLAIM, slot: None },
         Fact::Released { claim: CLAIM, slot: Some(SlotIndex(1)) },
         Fact::Unauthorized,
+        Fact::AccessLost,
+        Fact::AccessBack,
+        Fact::Woke { slept: 1 },
+        Fact::Held { provider: "claude".into() },
+        Fact::Freed { provider: "claude".into() },
+        Fact::ActionOver { action: "a".into(), taken: true },
+        Fact::ActionDropped { action: "a".into() },
         Fact::RuntimeGone { runtime: "r".into() },
         Fact::PerRuntimeClaims,
         Fact::Stray { total: u64::MAX },
@@ -250,11 +288,19 @@ fn effects() -> Vec<Effect> {
         FsCall::Scan,
         FsCall::Collect(CollectCall::new(&GcReservation::mint("w/t".into()), Collect::All)),
         FsCall::Maintain,
+        FsCall::Probe { all: true },
+        FsCall::Act { runtime: "r".into(), action: actions()[0].clone() },
     ];
     let kills = [KillStep::CloseInput, KillStep::End { grace_ms: 5000 }, KillStep::Kill];
-    let links = [WsCmd::Connect { set: Generation(3) }, WsCmd::Beat { runtime: "r".into() }, WsCmd::Close];
+    let links = [
+        WsCmd::Connect { set: Generation(3), without: Vec::new() },
+        WsCmd::Connect { set: Generation(3), without: vec!["r".into()] },
+        WsCmd::Beat { runtime: "r".into() },
+        WsCmd::Close,
+    ];
     let changes = [
-        RuntimeChange::Added { workspace: "w".into(), provider: "claude".into() },
+        RuntimeChange::Added { workspace: "w".into(), provider: "claude".into(), profile: None },
+        RuntimeChange::Added { workspace: "w".into(), provider: "claude".into(), profile: Some("p".into()) },
         RuntimeChange::Claimable,
         RuntimeChange::Removed,
     ];
@@ -288,6 +334,7 @@ fn effects() -> Vec<Effect> {
         Effect::Cancel { op: OP },
         Effect::Progress { claim: CLAIM, step: 2 },
         Effect::Forget { claim: CLAIM },
+        Effect::ForgetAction { action: "a".into() },
         Effect::DropIdleConnections,
     ];
     all.extend(api_calls().into_iter().map(|call| Effect::Api { op: OP, call, deadline }));
@@ -325,13 +372,13 @@ fn covers<T>(what: &str, samples: &[T], (number, variants): (fn(&T) -> usize, us
 #[test]
 fn the_samples_have_every_variant() {
     covers("events", &events(), {
-        use Event::{Api, Fs, Gate, Recovered, Run, Stop, Tick, Ws};
-        numbered!(Event: Tick, Api { .. }, Fs { .. }, Run { .. }, Ws { .. }, Stop { .. }, Recovered { .. }, Gate { .. })
+        use Event::{Api, Credential, Fs, Gate, Recovered, Run, Stop, Tick, Ws};
+        numbered!(Event: Tick, Api { .. }, Fs { .. }, Run { .. }, Ws { .. }, Stop { .. }, Recovered { .. }, Gate { .. }, Credential)
     });
     covers("replies", &api_replies(), {
-        use ApiReply::{Beaten, Claimed, Collectable, Done, Known, Registered, Task, Workspaces};
+        use ApiReply::{Beaten, Claimed, Collectable, Done, Known, Profiles, Registered, Task, Workspaces};
         numbered!(ApiReply: Done, Workspaces { .. }, Registered { .. }, Beaten { .. }, Claimed { .. }, Task { .. }, Known { .. },
-            Collectable { .. })
+            Collectable { .. }, Profiles { .. })
     });
     covers("errors", &api_errors(), {
         use ApiError::{NotSent, Refused, Server, Throttled, Undecodable, Unknown};
@@ -339,34 +386,34 @@ fn the_samples_have_every_variant() {
     });
     covers("effects", &effects(), {
         use Effect::{
-            Api, Cancel, DropIdleConnections, Exit, Fact, Forget, Fs, Gate, Keep, Kill, Progress, Run,
-            Runtime, Ws,
+            Api, Cancel, DropIdleConnections, Exit, Fact, Forget, ForgetAction, Fs, Gate, Keep, Kill,
+            Progress, Run, Runtime, Ws,
         };
         numbered!(Effect: Api { .. }, Fs { .. }, Run { .. }, Kill { .. }, Cancel { .. }, Ws { .. }, Progress { .. },
-            Runtime { .. }, Keep { .. }, Gate { .. }, Forget { .. }, DropIdleConnections, Fact { .. }, Exit { .. })
+            Runtime { .. }, Keep { .. }, Gate { .. }, Forget { .. }, ForgetAction { .. }, DropIdleConnections, Fact { .. }, Exit { .. })
     });
     covers("calls", &api_calls(), {
         use ApiCall::{
-            Beat, CancelAck, Claim, ClaimOne, ClaimOver, Collectable, Complete, Deregister, Fail, Lease,
-            Messages, MessagesKnown, Pin, RecoverOrphans, Register, Renew, Start, Status, Usage,
-            WaitDirectory, Workspaces,
+            ActionResult, Beat, CancelAck, Claim, ClaimOne, ClaimOver, Collectable, Complete, Deregister,
+            Fail, Lease, Messages, MessagesKnown, Pin, Profiles, RecoverOrphans, Register, Renew, Start,
+            Status, Usage, WaitDirectory, Workspaces,
         };
         numbered!(ApiCall: Renew, Workspaces, Register { .. }, RecoverOrphans { .. }, Deregister { .. }, Beat { .. }, Claim(_),
             ClaimOne(_), Lease { .. }, Start(_), Status { .. }, Messages { .. }, MessagesKnown { .. }, Usage { .. }, Pin { .. },
-            Complete { .. }, Fail { .. }, CancelAck { .. }, ClaimOver { .. }, WaitDirectory { .. }, Collectable { .. })
+            Complete { .. }, Fail { .. }, CancelAck { .. }, ClaimOver { .. }, WaitDirectory { .. }, Collectable { .. }, Profiles { .. }, ActionResult { .. })
     });
     covers("facts", &facts(), {
         use Fact::{
-            Admitted, Collected, Duplicate, Ending, HandedBack, HeldOff, MessagesRefused, Parked,
-            PerRuntimeClaims, Phase, Ready, Recovered, Released, ReportLate, ReportRefused, Reported,
-            RuntimeGone, Stopping, Stray, Unauthorized, Uncollected, Unparked, Unusable, UsageLate,
-            UsageLost,
+            AccessBack, AccessLost, ActionDropped, ActionOver, Admitted, Collected, Duplicate, Ending, Freed,
+            HandedBack, Held, HeldOff, MessagesRefused, Parked, PerRuntimeClaims, Phase, Ready, Recovered,
+            Released, ReportLate, ReportRefused, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
+            Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
             Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },
             Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
             Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. },
-            Uncollected { .. })
+            Uncollected { .. }, AccessLost, AccessBack, Woke { .. }, Held { .. }, Freed { .. }, ActionOver { .. }, ActionDropped { .. })
     });
 }
 

@@ -149,7 +149,9 @@ impl Life {
                 }
                 Effect::Ws { conn, cmd } => {
                     let ws = match cmd {
-                        WsCmd::Beat { runtime } => WsEvent::Ack { runtime, gone: false, claims: true },
+                        WsCmd::Beat { runtime } => {
+                            WsEvent::Ack { runtime, gone: false, claims: true, actions: Vec::new() }
+                        }
                         WsCmd::Connect { .. } if self.below(3) > 0 => WsEvent::Up,
                         _ => WsEvent::Down,
                     };
@@ -176,13 +178,17 @@ impl Life {
             ApiCall::Workspaces => {
                 ApiReply::Workspaces { list: vec!["w1".into(), "w2".into()], legacy: false }
             }
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 let id = format!("r-{workspace}");
                 ApiReply::Registered {
-                    runtimes: vec![Registered { id: id.as_str().into(), provider: "claude".into() }],
+                    runtimes: vec![Registered {
+                        id: id.as_str().into(),
+                        provider: "claude".into(),
+                        profile: None,
+                    }],
                 }
             }
-            ApiCall::Beat { .. } => ApiReply::Beaten { gone: self.below(20) == 0 },
+            ApiCall::Beat { .. } => ApiReply::Beaten { gone: self.below(20) == 0, actions: Vec::new() },
             ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 let most = u64::from(claim.max()).min(2);
                 let count = self.below(most + 1);

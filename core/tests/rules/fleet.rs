@@ -36,11 +36,12 @@ const TAMPERS: &[(&str, Tamper)] = &[
         if *event == Event::stop() {
             return false;
         }
-        let Some(Effect::Api { call: ApiCall::Deregister { runtimes }, .. }) = find(fx, "deregister") else {
+        let Some(Effect::Api { call: ApiCall::Deregister { runtimes, .. }, .. }) = find(fx, "deregister")
+        else {
             return false;
         };
         let workspace = WorkspaceId::new(&runtimes[0].as_str()[..4]);
-        fx.push(forged(ApiCall::Register { workspace }));
+        fx.push(forged(ApiCall::Register { workspace, agents: Vec::new(), profiles: None }));
         true
     }),
     ("INV-13", |_, event, fx| {

@@ -9,7 +9,7 @@ use longshore_core::id::{ConnGen, Generation};
 fn dials_at_once(event: &Event, effects: &mut Vec<Effect>) -> bool {
     let Event::Ws { conn, ws: WsEvent::Down } = event else { return false };
     let set = Generation(0);
-    effects.push(Effect::Ws { conn: ConnGen(conn.0 + 1), cmd: WsCmd::Connect { set } });
+    effects.push(Effect::Ws { conn: ConnGen(conn.0 + 1), cmd: WsCmd::Connect { set, without: Vec::new() } });
     true
 }
 
@@ -51,7 +51,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-63", |_, event, fx| dials_at_once(event, fx)),
     ("INV-64", |_, _, fx| {
         let set = fx.iter_mut().find_map(|e| match e {
-            Effect::Ws { cmd: WsCmd::Connect { set }, .. } => Some(set),
+            Effect::Ws { cmd: WsCmd::Connect { set, .. }, .. } => Some(set),
             _ => None,
         });
         set.map(|set| *set = Generation(9_999)).is_some()

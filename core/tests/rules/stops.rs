@@ -67,7 +67,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-136", |_, event, _| stops(event, |how| how == DRAIN, StopKind::Restart)),
     ("INV-137", |_, _, fx| {
         let runtimes = fx.iter_mut().find_map(|e| match e {
-            Effect::Api { call: ApiCall::Deregister { runtimes }, .. } => Some(runtimes),
+            Effect::Api { call: ApiCall::Deregister { runtimes, .. }, .. } => Some(runtimes),
             _ => None,
         });
         runtimes.is_some_and(|runtimes| runtimes.pop().is_some())
@@ -75,7 +75,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-137", |_, event, _| stops(event, |how| how == StopKind::Now, DRAIN)),
     ("INV-138", |_, _, fx| {
         let runtimes = fx.iter_mut().find_map(|e| match e {
-            Effect::Api { call: ApiCall::Deregister { runtimes }, .. } => Some(runtimes),
+            Effect::Api { call: ApiCall::Deregister { runtimes, .. }, .. } => Some(runtimes),
             _ => None,
         });
         runtimes.map(|runtimes| runtimes.push(RuntimeId::new("r-never"))).is_some()

@@ -7,7 +7,7 @@ use longshore_core::event::WsEvent;
 use longshore_core::id::RuntimeId;
 
 fn ack(d: &mut Rig, claims: bool) {
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims, actions: Vec::new() });
 }
 
 /// A daemon whose connection takes claims, with four slots and one runtime.
@@ -164,7 +164,7 @@ fn a_claim_that_comes_back_in_a_stop_is_not_sent_again() {
 fn a_runtime_that_left_meanwhile_is_not_asked_for_again() {
     let mut d = over();
     d.hint(Some("r-1"));
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: true, claims: false, actions: Vec::new() });
     d.assert_saw("removed r-1");
     d.err("claim-over named r-1 4", ApiError::NotSent);
     d.assert_not("claim named");

@@ -63,7 +63,12 @@ fn seed_heartbeat_isolation() {
 fn inv_54_answers_over_the_connection_silence_the_beats_over_http() {
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude"]);
     for _ in 0..8 {
-        d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: false, claims: false });
+        d.ws(WsEvent::Ack {
+            runtime: RuntimeId::new("r-a"),
+            gone: false,
+            claims: false,
+            actions: Vec::new(),
+        });
         d.live(secs(15));
     }
     d.assert_not("beat r-a");
@@ -80,7 +85,7 @@ fn an_answer_before_the_connection_is_up_silences_nothing() {
     d.ws(WsEvent::Down);
     d.live(ms(1200));
     d.assert_saw("connect 2");
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: false, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: false, claims: false, actions: Vec::new() });
     d.clear();
     d.live(secs(15));
     assert_eq!(d.count("beat r-a"), 1);
@@ -108,7 +113,12 @@ fn i16_runtimes_that_are_gone_are_registered_again_once() {
     d.live(secs(60));
     d.clear();
     for runtime in ["r-a", "r-b", "r-c"] {
-        d.ws(WsEvent::Ack { runtime: RuntimeId::new(runtime), gone: true, claims: false });
+        d.ws(WsEvent::Ack {
+            runtime: RuntimeId::new(runtime),
+            gone: true,
+            claims: false,
+            actions: Vec::new(),
+        });
     }
     assert_eq!(d.count("register ws-1"), 1);
     d.api("register ws-1", Ok(registered(&["r-d:claude", "r-e:codex", "r-f:claude"])));
@@ -131,7 +141,7 @@ fn leftovers_are_failed_only_for_runtimes_that_are_new() {
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:codex"]);
     d.live(secs(60));
     d.clear();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
     d.api("register ws-1", Ok(registered(&["r-b:codex", "r-c:claude"])));
     assert_eq!((d.count("orphans r-b"), d.count("orphans r-c")), (0, 1));
     d.clear();
@@ -147,7 +157,7 @@ fn leftovers_of_a_runtime_with_a_task_are_not_failed() {
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude"]);
     d.live(secs(60));
     d.running(&offer(1, "t-1", "r-a"));
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
     d.clear();
     d.api("register ws-1", Ok(registered(&["r-a:claude"])));
     d.assert_not("orphans");
@@ -167,7 +177,7 @@ fn leftovers_of_an_older_life_do_not_open_a_new_one() {
     d.ws(WsEvent::Up);
     d.live(secs(40));
     let first = d.op("orphans r-a");
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
     d.api("register ws-1", Ok(registered(&["r-a:claude"])));
     d.feed(longshore_core::event::Event::Api { op: first, r: Ok(ApiReply::Done) });
     d.assert_not("claimable");
@@ -212,7 +222,7 @@ fn inv_64_another_set_reconnects() {
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:codex"]);
     d.live(secs(60));
     d.clear();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
     d.assert_order(&["removed r-a", "close 1", "connect 2"]);
     d.api("register ws-1", Ok(registered(&["r-b:codex", "r-c:claude"])));
     d.assert_not("connect 3");
@@ -296,7 +306,12 @@ fn a_failed_registration_is_tried_again() {
 
 #[test]
 fn inv_07_a_workspace_is_registered_again_only_once_its_runtimes_are_off_line() {
-    let gone = |runtime| WsEvent::Ack { runtime: RuntimeId::new(runtime), gone: true, claims: false };
+    let gone = |runtime| WsEvent::Ack {
+        runtime: RuntimeId::new(runtime),
+        gone: true,
+        claims: false,
+        actions: Vec::new(),
+    };
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:claude"]);
     d.live(secs(60));
     d.ws(gone("r-a"));
@@ -408,7 +423,7 @@ fn leftovers_of_a_runtime_that_left_are_not_failed_again() {
     d.api("register ws-1", Ok(registered(&["r-a:claude"])));
     d.ws(WsEvent::Up);
     d.err("orphans r-a", ApiError::NotSent);
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
     d.live(secs(5));
     assert_eq!(d.count("orphans r-a"), 1);
 }

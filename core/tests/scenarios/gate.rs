@@ -121,7 +121,7 @@ fn a_stop_answers_who_waits_and_gives_the_gate_to_nobody() {
 #[test]
 fn a_claim_that_was_not_sent_waits_behind_the_gate() {
     let mut d = idle();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: true });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: true, actions: Vec::new() });
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     d.err("claim-over all 4", ApiError::NotSent);
@@ -134,7 +134,7 @@ fn a_claim_that_was_not_sent_waits_behind_the_gate() {
 #[test]
 fn the_hold_off_may_end_while_somebody_has_the_gate() {
     let mut d = idle();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: true });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: true, actions: Vec::new() });
     d.hint(None);
     d.err("claim-over all 4", ApiError::Unknown);
     ask(&mut d, Reload, Try);

@@ -45,7 +45,12 @@ fn incident_r15_an_answer_after_its_request_was_given_up_is_counted_and_no_more(
 #[test]
 fn incident_r24_a_late_loss_of_the_same_wave_registers_nothing() {
     let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:codex"]);
-    let gone = |runtime: &str| WsEvent::Ack { runtime: RuntimeId::new(runtime), gone: true, claims: false };
+    let gone = |runtime: &str| WsEvent::Ack {
+        runtime: RuntimeId::new(runtime),
+        gone: true,
+        claims: false,
+        actions: Vec::new(),
+    };
     d.live(secs(60));
     d.clear();
     d.ws(gone("r-a"));

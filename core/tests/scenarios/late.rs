@@ -100,7 +100,7 @@ fn a_late_report_hurries_whatever_the_server_answers() {
     }
 
     let mut d = out_of_reach();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: false, actions: Vec::new() });
     assert!(d.is_open("complete 1"), "a heartbeat over the connection is answered");
     d.ok("complete 1");
     d.assert_saw("forget 1");
@@ -112,7 +112,12 @@ fn a_way_that_loses_only_reports_is_not_filled_with_them() {
     let mut tries = 0;
     for _ in 0..600 {
         d.pass(ms(100));
-        d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: false, claims: false });
+        d.ws(WsEvent::Ack {
+            runtime: RuntimeId::new("r-1"),
+            gone: false,
+            claims: false,
+            actions: Vec::new(),
+        });
         if d.is_open("complete 1") {
             tries += 1;
             d.err("complete 1", ApiError::NotSent);

@@ -167,7 +167,7 @@ impl Rig {
                 let reply = match call {
                     ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => claimed(&[]),
                     ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
-                    ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
+                    ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
                     ApiCall::Workspaces => workspaces(&["ws-1"]),
                     _ => ApiReply::Done,
                 };
@@ -393,7 +393,7 @@ pub(crate) fn workspaces(ids: &[&str]) -> ApiReply {
 pub(crate) fn registered(runtimes: &[&str]) -> ApiReply {
     let split = |text: &&str| {
         let (id, provider) = text.split_once(':').expect("`id:provider`");
-        Registered { id: RuntimeId::new(id), provider: Provider::new(provider) }
+        Registered { id: RuntimeId::new(id), provider: Provider::new(provider), profile: None }
     };
     ApiReply::Registered { runtimes: runtimes.iter().map(split).collect() }
 }

@@ -224,7 +224,7 @@ fn inv_103_a_dead_session_is_left_behind_once() {
 #[test]
 fn inv_50_a_runtime_that_is_gone_keeps_its_task() {
     let mut d = running();
-    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: true, claims: false });
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-1"), gone: true, claims: false, actions: Vec::new() });
     d.assert_saw("removed r-1");
     assert!(d.is_open("run 1"));
     d.run("run 1", ended(RunEnd::Completed, 0));

@@ -72,20 +72,20 @@ async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
             ApiReply::Done
         }),
         ApiCall::Workspaces => workspaces(host, limit).await,
-        ApiCall::Register { workspace } => register(host, workspace, limit).await,
+        ApiCall::Register { workspace, .. } => register(host, workspace, limit).await,
         ApiCall::RecoverOrphans { runtime } => client.recover_orphans(runtime, limit).await.map(|recovered| {
             if recovered.orphaned > 0 {
                 tracing::info!(%runtime, orphaned = recovered.orphaned, retried = recovered.retried, "tasks of an earlier daemon were failed");
             }
             ApiReply::Done
         }),
-        ApiCall::Deregister { runtimes } => {
+        ApiCall::Deregister { runtimes, .. } => {
             let request = DeregisterRequest { runtime_ids: runtimes, offline_reasons: BTreeMap::new() };
             client.deregister(&request, limit).await.map(|()| ApiReply::Done)
         }
         ApiCall::Beat { runtime } => {
             let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: false };
-            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten { gone: reply.runtime_gone })
+            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten { gone: reply.runtime_gone, actions: Vec::new() })
         }
         ApiCall::Claim(call) => {
             let runtime_ids = host.set().in_scope(call.scope());
@@ -252,7 +252,11 @@ async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<
         usable
     });
     let runtimes: Vec<Registered> = runtimes
-        .map(|r| Registered { id: r.id, provider: Provider::new(r.provider.to_ascii_lowercase()) })
+        .map(|r| Registered {
+            id: r.id,
+            provider: Provider::new(r.provider.to_ascii_lowercase()),
+            profile: None,
+        })
         .collect();
     tracing::info!(%workspace, runtimes = runtimes.len(), "registered");
     Ok(ApiReply::Registered { runtimes })

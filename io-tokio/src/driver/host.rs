@@ -95,7 +95,7 @@ impl RuntimeSet {
     pub(super) fn change(&mut self, set: Generation, runtime: RuntimeId, change: RuntimeChange) {
         self.set = set;
         match change {
-            RuntimeChange::Added { workspace, provider } => {
+            RuntimeChange::Added { workspace, provider, .. } => {
                 self.runtimes.insert(runtime, Hosted { workspace, provider, claimable: false });
             }
             RuntimeChange::Claimable => {

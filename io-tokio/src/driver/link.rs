@@ -134,7 +134,7 @@ fn for_core(frame: Inbound) -> Option<WsEvent> {
         Inbound::WorkspacesChanged => WsEvent::WorkspacesChanged,
         Inbound::HeartbeatAck(ack) => {
             let (gone, claims) = (ack.runtime_gone, ack.speaks_rpc());
-            WsEvent::Ack { gone, claims, runtime: RuntimeId::new(ack.runtime_id) }
+            WsEvent::Ack { gone, claims, runtime: RuntimeId::new(ack.runtime_id), actions: Vec::new() }
         }
         // Custom runtimes are not part of this version, and answers to claims do not go through the core.
         Inbound::ProfilesChanged { .. } | Inbound::Rpc(_) => return None,

@@ -172,13 +172,13 @@ impl Driver {
         let task = |claim: &ClaimKey| self.work.get(claim).map(|work| work.task.as_str()).unwrap_or_default();
         match call {
             ApiCall::Workspaces => Some(("GET", "/api/daemon/workspaces".to_owned(), Value::Null)),
-            ApiCall::Register { workspace } => {
+            ApiCall::Register { workspace, .. } => {
                 post("register".to_owned(), json!({ "workspace_id": workspace.as_str() }))
             }
             ApiCall::RecoverOrphans { runtime } => {
                 post(format!("runtimes/{runtime}/recover-orphans"), Value::Null)
             }
-            ApiCall::Deregister { runtimes } => {
+            ApiCall::Deregister { runtimes, .. } => {
                 post("deregister".to_owned(), json!({ "runtime_ids": texts(runtimes.iter()) }))
             }
             ApiCall::Beat { runtime } => {
@@ -254,11 +254,12 @@ fn read_reply(call: &ApiCall, status: u16, body: &Value) -> Result<ApiReply, Api
                 Ok(Registered {
                     id: RuntimeId::new(text(&row["id"])?),
                     provider: Provider::new(text(&row["provider"])?),
+                    profile: None,
                 })
             };
             ApiReply::Registered { runtimes: list()?.iter().map(runtime).collect::<Result<_, ApiError>>()? }
         }
-        ApiCall::Beat { .. } => ApiReply::Beaten { gone: false },
+        ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
         ApiCall::Claim(_) => {
             let offer = |row: &Value| {
                 let task = TaskId::new(text(&row["id"])?);
