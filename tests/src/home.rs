@@ -33,6 +33,11 @@ impl Home {
     /// A place for a daemon of `server`. `executable` is the binary under test. There is a `claude`, which is the agent
     /// double.
     pub fn new(executable: impl Into<PathBuf>, server: &Server) -> Self {
+        Self::at(executable, &server.url(), server.token().expose())
+    }
+
+    /// The same for a daemon of the server at this URL, with this token.
+    pub fn at(executable: impl Into<PathBuf>, server_url: &str, token: &str) -> Self {
         heed_interrupts();
         let executable = executable.into();
         let dir = tempfile::Builder::new().prefix("ls-").tempdir_in("/tmp").expect("a directory");
@@ -49,7 +54,7 @@ impl Home {
             ("HOME", text(at("home"))),
             // The double obeys nobody but its script: it needs no other sandbox to be started by root.
             ("IS_SANDBOX", "1".to_owned()),
-            ("MULTICA_SERVER_URL", server.url()),
+            ("MULTICA_SERVER_URL", server_url.to_owned()),
             ("MULTICA_WORKSPACES_ROOT", text(at("ws"))),
             ("MULTICA_AGENT_TEMP_BASE", text(at("t"))),
             ("MULTICA_CLAUDE_PATH", text(agents.path("claude"))),
@@ -57,7 +62,7 @@ impl Home {
             ("MULTICA_DAEMON_POLL_INTERVAL", "100ms".to_owned()),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config = json!({ "token": server.token().expose() });
+        let config = json!({ "token": token });
         let Value::Object(config) = config else { unreachable!("it is an object") };
         Self { dir, executable, agents, env, config, flags: Vec::new(), port }
     }

@@ -15,6 +15,7 @@ mod leftovers;
 mod on_sigterm;
 mod over;
 mod owner;
+mod recorded;
 mod reports;
 mod runs;
 mod secrets;
