@@ -1,6 +1,6 @@
 //! What the core states beside what it wants done: for logs, traces and observers. Nothing acts upon it.
 
-use crate::event::{ClaimKey, Collect};
+use crate::event::{ClaimKey, Collect, TaskStatus};
 use crate::id::{ActionId, EnvRoot, Provider, RuntimeId, SlotIndex, TaskId};
 use crate::reason::FailReason;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,14 @@ pub enum Fact {
     ReportLate {
         /// Of this claim.
         claim: ClaimKey,
+    },
+    /// The server answered the terminal report and did not act upon it, as it has given the task to somebody else: nothing more is reported.
+    /// Since trace 1.3.
+    ReportSuperseded {
+        /// Of this claim.
+        claim: ClaimKey,
+        /// What the server has for the task.
+        status: TaskStatus,
     },
     /// The server will not take the terminal report, ever.
     ReportRefused {

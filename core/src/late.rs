@@ -156,6 +156,12 @@ impl Late {
             self.wait(cx, Some(error));
             return;
         }
+        if let (Sending::Report(kind), Ok(reply)) = (sending, &result)
+            && report::answer(kind, reply) == report::Answer::Unchanged
+        {
+            self.wait(cx, None);
+            return;
+        }
         let (sent, report, usage) = (entry.sent, entry.report, entry.usage);
         settle(cx, entry, sending, result);
         if (entry.report, entry.usage) != (report, usage) && !entry.is_done() {
@@ -204,8 +210,12 @@ fn keep(cx: &mut Cx<'_>, entry: &Entry) {
 fn settle(cx: &mut Cx<'_>, entry: &mut Entry, sending: Sending, result: Result<ApiReply, ApiError>) {
     let claim = entry.claim;
     match (sending, result) {
-        (Sending::Report(report), Ok(_)) => {
-            cx.fact(Fact::Reported { claim, report, tries: entry.tries });
+        (Sending::Report(report), Ok(reply)) => {
+            if let report::Answer::Superseded(status) = report::answer(report, &reply) {
+                cx.fact(Fact::ReportSuperseded { claim, status });
+            } else {
+                cx.fact(Fact::Reported { claim, report, tries: entry.tries });
+            }
             entry.report = None;
         }
         (Sending::Report(kind), Err(error)) => {

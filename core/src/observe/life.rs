@@ -100,6 +100,8 @@ pub(super) struct Report {
     pub(super) first: Option<Instant>,
     pub(super) tries: u32,
     pub(super) taken: bool,
+    /// It was answered with a row that is somebody else's by now.
+    pub(super) superseded: bool,
     /// The last one was refused for good; and whether because there is no such task.
     pub(super) refused: Option<bool>,
     pub(super) late: bool,
@@ -278,11 +280,22 @@ impl Life {
         self.report.open = None;
         self.report.answered = true;
         match result {
-            Ok(_) => {
+            // The row is as it was.
+            Ok(ApiReply::Task { status: TaskStatus::Running }) => {}
+            Ok(reply) => {
                 found.require(!self.report.taken, "I8", || {
                     format!("claim {} has two accepted reports", self.offer.claim.0)
                 });
                 self.report.taken = true;
+                self.report.superseded = matches!(
+                    reply,
+                    ApiReply::Task {
+                        status: TaskStatus::Queued
+                            | TaskStatus::Deferred
+                            | TaskStatus::Dispatched
+                            | TaskStatus::WaitingLocalDirectory
+                    }
+                );
             }
             Err(error) if error.is_passing() => {}
             Err(error) => self.report.refused = Some(error.refusal() == Some(Refusal::TaskGone)),

@@ -118,12 +118,16 @@ pub(super) fn sealed(life: &Life, at: &At<'_>, record: bool, found: &mut Found) 
 pub(super) fn fact(life: &mut Life, fact: &Fact, found: &mut Found) {
     match fact {
         Fact::Reported { claim, report, .. } => {
-            found.require(life.report.taken && life.report.kind == Some(*report), "I8", || {
+            let taken = life.report.taken && !life.report.superseded;
+            found.require(taken && life.report.kind == Some(*report), "I8", || {
                 format!("claim {} is said to be reported as {report:?}, and is not", claim.0)
             });
         }
         Fact::ReportRefused { claim, .. } => found.require(life.report.refused.is_some(), "I8", || {
             format!("the report of claim {} is said to be refused, and is not", claim.0)
+        }),
+        Fact::ReportSuperseded { claim, .. } => found.require(life.report.superseded, "I8", || {
+            format!("the report of claim {} is said to be superseded, and is not", claim.0)
         }),
         Fact::ReportLate { .. } => life.report.late = true,
         _ => {}

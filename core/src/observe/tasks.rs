@@ -310,7 +310,10 @@ impl TaskBook {
                 life.released = true;
                 life.waits = false;
             }
-            Fact::Reported { claim, .. } | Fact::ReportRefused { claim, .. } | Fact::ReportLate { claim } => {
+            Fact::Reported { claim, .. }
+            | Fact::ReportRefused { claim, .. }
+            | Fact::ReportSuperseded { claim, .. }
+            | Fact::ReportLate { claim } => {
                 if let Some(life) = self.lives.get_mut(claim) {
                     report::fact(life, fact, found);
                 }

@@ -144,6 +144,7 @@ fn fact(fact: &Fact) -> String {
             format!("is reported {} {} after {tries}", claim.0, report(*kind))
         }
         Fact::ReportLate { claim } => format!("is late {}", claim.0),
+        Fact::ReportSuperseded { claim, status } => format!("is superseded {} {status:?}", claim.0).to_lowercase(),
         Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
         Fact::MessagesRefused { claim, upto, .. } => format!("is refused messages {} ..{upto}", claim.0),
         Fact::UsageLate { claim } => format!("is usage late {}", claim.0),

@@ -64,6 +64,18 @@ impl World {
                 };
                 ApiReply::Task { status }
             }
+            // The row as it is, whatever the server did or did not do.
+            ApiCall::Complete { .. } | ApiCall::Fail { .. } if choose.one_in(6) => {
+                let status = [
+                    TaskStatus::Running,
+                    TaskStatus::Running,
+                    TaskStatus::Dispatched,
+                    TaskStatus::Queued,
+                    TaskStatus::Cancelled,
+                    TaskStatus::Failed,
+                ][choose.below(6) as usize];
+                ApiReply::Task { status }
+            }
             ApiCall::Messages { after, upto, .. } if choose.one_in(8) => {
                 ApiReply::Known { upto: after + choose.below(upto - after + 1) }
             }

@@ -245,6 +245,9 @@ impl World {
                 self.is_now(*claim, TaskStatus::WaitingLocalDirectory);
             }
             (ApiCall::Start(call), _) => self.is_now(call.claim(), TaskStatus::Running),
+            (ApiCall::Complete { claim } | ApiCall::Fail { claim, .. }, ApiReply::Task { status }) => {
+                self.is_now(*claim, *status);
+            }
             (ApiCall::Complete { claim }, _) => self.is_now(*claim, TaskStatus::Completed),
             (ApiCall::Fail { claim, .. }, _) => self.is_now(*claim, TaskStatus::Failed),
             (ApiCall::CancelAck { claim }, _) => self.is_now(*claim, TaskStatus::Cancelled),

@@ -220,7 +220,7 @@ impl World {
         if before != after {
             claim.taken = Some(kind);
         }
-        Ok(ApiReply::Done)
+        Ok(if kind == ReportKind::CancelAck { ApiReply::Done } else { ApiReply::Task { status: status(after) } })
     }
 
     /// What the daemon wrote down and was told again at its start must not be failed as orphaned.

@@ -4,7 +4,7 @@ use crate::backoff::Failures;
 use crate::effect::{ApiCall, Fact, ReportKind};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, ClaimKey};
+use crate::event::{ApiReply, ClaimKey, TaskStatus};
 use crate::id::OpId;
 use crate::op::{ApiOp, TaskOp};
 use crate::reason::FailReason;
@@ -58,6 +58,35 @@ pub(crate) fn after_refusal(kind: ReportKind, error: ApiError) -> Option<ReportK
     (kind == ReportKind::Complete && !gone).then_some(ReportKind::Fail { reason: FailReason::Unknown })
 }
 
+/// What a success says about a report. It is none by itself: a server that does not act answers with the row as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The task has ended on the server, by this report or another one.
+    Taken,
+    /// The task still runs as the server sees it: the report is to be sent again.
+    Unchanged,
+    /// The task was queued again meanwhile, and is not this claim's any more.
+    Superseded(TaskStatus),
+}
+
+/// Reads a success.
+pub(crate) fn answer(kind: ReportKind, reply: &ApiReply) -> Answer {
+    match (kind, reply) {
+        (ReportKind::Complete | ReportKind::Fail { .. }, ApiReply::Task { status }) => match status {
+            TaskStatus::Running => Answer::Unchanged,
+            TaskStatus::Queued
+            | TaskStatus::Deferred
+            | TaskStatus::Dispatched
+            | TaskStatus::WaitingLocalDirectory => Answer::Superseded(*status),
+            // A state that this version does not know is no reason to insist.
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Other => {
+                Answer::Taken
+            }
+        },
+        _ => Answer::Taken,
+    }
+}
+
 impl Report {
     pub(crate) fn new(cx: &Cx<'_>, kind: ReportKind) -> Self {
         Self {
@@ -98,11 +127,18 @@ impl Report {
         }
         self.op = None;
         match result {
-            Ok(_) => {
-                cx.fact(Fact::Reported { claim, report: self.kind, tries: self.tries });
-                Step::Settled
-            }
-            Err(error) if error.is_passing() => self.wait(cx, claim, error),
+            Ok(reply) => match answer(self.kind, &reply) {
+                Answer::Taken => {
+                    cx.fact(Fact::Reported { claim, report: self.kind, tries: self.tries });
+                    Step::Settled
+                }
+                Answer::Unchanged => self.wait(cx, claim, None),
+                Answer::Superseded(status) => {
+                    cx.fact(Fact::ReportSuperseded { claim, status });
+                    Step::Settled
+                }
+            },
+            Err(error) if error.is_passing() => self.wait(cx, claim, Some(error)),
             Err(error) => {
                 let status = if let ApiError::Refused { status, .. } = error { status } else { 0 };
                 cx.fact(Fact::ReportRefused { claim, status });
@@ -118,9 +154,9 @@ impl Report {
         self.op.is_none() && self.unreachable && self.failures.is_grown()
     }
 
-    fn wait(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: ApiError) -> Step {
-        self.unreachable = matches!(error, ApiError::NotSent | ApiError::Unknown);
-        if error.refusal() == Some(Refusal::Unauthorized) {
+    fn wait(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: Option<ApiError>) -> Step {
+        self.unreachable = matches!(error, Some(ApiError::NotSent | ApiError::Unknown));
+        if error.and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
             cx.fact(Fact::Unauthorized);
         }
         let timing = &cx.cfg.timers;
@@ -129,7 +165,7 @@ impl Report {
             return Step::Late;
         }
         let mut wait = self.failures.next_wait(timing.report_backoff, &mut cx.env.rng);
-        if let ApiError::Throttled { retry_after_ms: Some(ms) } = error {
+        if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {
             wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
         }
         cx.arm(TimerKey::ReportRetry(claim), wait);

@@ -229,6 +229,7 @@ fn facts() -> Vec<Fact> {
         Fact::HandedBack { claim: CLAIM, task: task(), reason: FailReason::Unknown },
         Fact::Unusable { count: 1 },
         Fact::ReportLate { claim: CLAIM },
+        Fact::ReportSuperseded { claim: CLAIM, status: TaskStatus::Dispatched },
         Fact::ReportRefused { claim: CLAIM, status: 422 },
         Fact::MessagesRefused { claim: CLAIM, upto: 1, status: 413 },
         Fact::UsageLate { claim: CLAIM },
@@ -406,11 +407,11 @@ fn the_samples_have_every_variant() {
         use Fact::{
             AccessBack, AccessLost, ActionDropped, ActionOver, Admitted, Collected, Duplicate, Ending, Freed,
             HandedBack, Held, HeldOff, MessagesRefused, Parked, PerRuntimeClaims, Phase, Ready, Recovered,
-            Released, ReportLate, ReportRefused, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
+            Released, ReportLate, ReportRefused, ReportSuperseded, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
             Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
-            Reported { .. }, ReportLate { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },
+            Reported { .. }, ReportLate { .. }, ReportSuperseded { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },
             Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
             Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. },
             Uncollected { .. }, AccessLost, AccessBack, Woke { .. }, Held { .. }, Freed { .. }, ActionOver { .. }, ActionDropped { .. })

@@ -6,7 +6,7 @@ use crate::rig::{
 };
 use longshore_core::config::ClaimMode::Batch;
 use longshore_core::error::ApiError;
-use longshore_core::event::{RunEnd, WsEvent};
+use longshore_core::event::{RunEnd, TaskStatus, WsEvent};
 use longshore_core::id::RuntimeId;
 use longshore_core::reason::FailReason;
 
@@ -287,4 +287,45 @@ fn late_hurry_a_report_that_the_server_would_not_take_waits_its_time() {
     d.err("complete 1", SERVER_ERROR);
     d.hint(None);
     assert!(!d.is_open("complete 1"));
+}
+
+#[test]
+fn t9_a_row_that_still_runs_is_no_end_and_the_report_is_sent_again() {
+    let mut d = reporting();
+    d.status("complete 1", TaskStatus::Running);
+    d.assert_not("is reported");
+    assert!(!d.is_open("seal 1 record"));
+    d.live(secs(10));
+    d.status("complete 1", TaskStatus::Completed);
+    d.assert_saw("is reported 1 complete after 2");
+    d.ok("seal 1 record");
+
+    // In the background too.
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", SERVER_ERROR);
+    d.ok("seal 1 record");
+    d.live(secs(400));
+    d.status("complete 1", TaskStatus::Running);
+    assert!(d.view().has_late_reports());
+    d.live(secs(400));
+    d.status("complete 1", TaskStatus::Failed);
+    assert!(!d.view().has_late_reports());
+}
+
+#[test]
+fn t9_a_row_that_is_somebody_elses_by_now_ends_the_report_and_that_is_said() {
+    let mut d = reporting();
+    d.status("complete 1", TaskStatus::Dispatched);
+    d.assert_saw("is superseded 1 dispatched");
+    d.assert_not("is reported");
+    d.ok("seal 1 record");
+    d.assert_saw("forget 1");
+
+    let mut d = reporting();
+    until_late(&mut d, "complete 1", SERVER_ERROR);
+    d.ok("seal 1 record");
+    d.live(secs(400));
+    d.status("complete 1", TaskStatus::Queued);
+    d.assert_saw("is superseded 1 queued");
+    assert!(!d.view().has_late_reports());
 }

@@ -61,6 +61,11 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             task = task(claim),
             "the server does not take the task's report yet; it is tried in the background until it does"
         ),
+        Fact::ReportSuperseded { claim, status } => tracing::error!(
+            task = task(claim),
+            ?status,
+            "the server has given the task to somebody else meanwhile, and does not take this run's report: what the run did is in its directory"
+        ),
         Fact::ReportRefused { claim, status } => {
             tracing::error!(task = task(claim), status, "the server refuses the task's report for good");
         }
