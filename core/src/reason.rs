@@ -40,6 +40,12 @@ reasons! {
     LocalDirectoryError = "local_directory_error",
     /// A skill could not be fetched; the server tries again.
     SkillBundleUnavailable = "skill_bundle_unavailable",
+    /// The task's directory could not be prepared. A word of ours: the server's list has none for it, and does not try again.
+    PrepareFailed = "prepare_failed",
+    /// The server refused to let the run start. A word of ours, as above.
+    StartRefused = "start_refused",
+    /// The run ended well, and the server refused to hear so. A word of ours, as above.
+    ReportRefused = "report_refused",
     /// The agent CLI's own helper command took too long.
     RuntimeCliTimeout = "runtime_cli_timeout",
     /// The agent gave up at its iteration limit.

@@ -54,7 +54,7 @@ impl World {
                 Ok(FsReply::Done)
             }
             FsCall::Unwind { .. } | FsCall::Seal { .. } if self.hit(Fault::DiskError) => {
-                Err(FsError::Failed { reason: FailReason::Unknown })
+                Err(FsError::Failed { reason: FailReason::PrepareFailed })
             }
             FsCall::Unwind { .. } | FsCall::Seal { .. } => Ok(FsReply::Done),
         };
@@ -64,7 +64,7 @@ impl World {
 
     fn prepare(&mut self, root: EnvRoot) -> Result<FsReply, FsError> {
         if self.hit(Fault::DiskFull) {
-            return Err(FsError::Failed { reason: FailReason::Unknown });
+            return Err(FsError::Failed { reason: FailReason::PrepareFailed });
         }
         self.disk.roots.insert(root.clone());
         if self.hit(Fault::PartialPrepare) {

@@ -291,7 +291,7 @@ impl Task {
                 }
                 self.enter_start(cx, Prepared::mint(root), lease);
             }
-            Ok(_) => self.prepare_failed(cx, lease, FailReason::Unknown),
+            Ok(_) => self.prepare_failed(cx, lease, FailReason::PrepareFailed),
             Err(FsError::TimedOut) => self.prepare_failed(cx, lease, FailReason::Timeout),
             Err(FsError::Cancelled) => self.prepare_failed(cx, lease, FailReason::RuntimeOffline),
             Err(FsError::Failed { reason }) => self.prepare_failed(cx, lease, reason),

@@ -55,7 +55,7 @@ pub(crate) fn call(kind: ReportKind, claim: ClaimKey) -> ApiCall {
 /// What follows from a refusal that will not pass: a completion becomes a failure, anything else ends here.
 pub(crate) fn after_refusal(kind: ReportKind, error: ApiError) -> Option<ReportKind> {
     let gone = error.refusal() == Some(Refusal::TaskGone);
-    (kind == ReportKind::Complete && !gone).then_some(ReportKind::Fail { reason: FailReason::Unknown })
+    (kind == ReportKind::Complete && !gone).then_some(ReportKind::Fail { reason: FailReason::ReportRefused })
 }
 
 /// What a success says about a report. It is none by itself: a server that does not act answers with the row as it is.

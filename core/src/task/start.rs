@@ -88,7 +88,7 @@ impl Task {
                 self.start_later(cx, false);
             }
             Err(error) if error.is_passing() => self.start_later(cx, true),
-            Ok(_) | Err(_) => self.start_failed(cx, FailReason::Unknown),
+            Ok(_) | Err(_) => self.start_failed(cx, FailReason::StartRefused),
         }
     }
 

@@ -16,10 +16,16 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-103", |_, _, fx| twice(fx, "run ")),
     ("INV-98", |_, event, _| ended(event, |outcome| outcome.usage = true)),
     ("INV-99", |_, event, _| ended(event, |outcome| outcome.have += 5)),
-    // What follows an answer to a heartbeat is of the late outbox.
+    // What follows an answer that is about no task is of the late outbox.
     ("LATE-HURRY", |_, event, fx| {
-        let beaten = matches!(event, Event::Api { r: Ok(ApiReply::Beaten { .. }), .. });
-        beaten && ["complete ", "fail ", "messages ", "known "].into_iter().any(|call| hide(fx, call))
+        let elsewhere = matches!(
+            event,
+            Event::Api {
+                r: Ok(ApiReply::Beaten { .. } | ApiReply::Workspaces { .. } | ApiReply::Claimed { .. }),
+                ..
+            }
+        );
+        elsewhere && ["complete ", "fail ", "messages ", "known "].into_iter().any(|call| hide(fx, call))
     }),
     ("MESSAGES-ASK", |_, _, fx| twice(fx, "messages")),
 ];

@@ -130,9 +130,9 @@ fn a_way_that_loses_only_reports_is_not_filled_with_them() {
 fn inv_108_a_completion_that_is_refused_is_followed_by_a_failure() {
     let mut d = reporting();
     d.err("complete 1", BAD_REQUEST);
-    d.err("fail 1 agent_error.unknown", ApiError::Unknown);
+    d.err("fail 1 report_refused", ApiError::Unknown);
     d.live(secs(5));
-    d.ok("fail 1 agent_error.unknown");
+    d.ok("fail 1 report_refused");
     d.ok("seal 1 record");
     d.assert_not("complete");
 }

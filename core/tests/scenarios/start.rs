@@ -161,7 +161,7 @@ fn start_refused_at_the_first_try_fails_the_task() {
         d.err("start 1", BAD_REQUEST);
         d.status("status 1", status);
         d.ok("unwind 1");
-        assert!(d.is_open("fail 1 agent_error.unknown"));
+        assert!(d.is_open("fail 1 start_refused"));
         d.assert_not("run");
     }
 }

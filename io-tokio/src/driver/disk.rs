@@ -29,7 +29,7 @@ pub(super) async fn perform(
     call: &FsCall,
     cancel: CancellationToken,
 ) -> Result<FsReply, FsError> {
-    let gone = FsError::Failed { reason: FailReason::Unknown };
+    let gone = FsError::Failed { reason: FailReason::PrepareFailed };
     match call {
         FsCall::Prepare { claim, root, .. } => {
             let entry = host.book.get(*claim).ok_or(gone)?;
@@ -82,7 +82,7 @@ fn noted(entry: &Entry, trouble: Trouble) -> FsError {
 
 impl Trouble {
     fn new(text: impl Into<String>) -> Self {
-        Self { error: FsError::Failed { reason: FailReason::Unknown }, text: text.into() }
+        Self { error: FsError::Failed { reason: FailReason::PrepareFailed }, text: text.into() }
     }
 
     fn of_directory(text: impl Into<String>) -> Self {
@@ -108,7 +108,7 @@ async fn prepare(
         let kind = match &error {
             supervise::PrepareError::Deadline { .. } => FsError::TimedOut,
             supervise::PrepareError::Cancelled => FsError::Cancelled,
-            _ => FsError::Failed { reason: FailReason::Unknown },
+            _ => FsError::Failed { reason: FailReason::PrepareFailed },
         };
         let text = match kind {
             FsError::Failed { .. } => format!("prepare execution environment: {error}"),

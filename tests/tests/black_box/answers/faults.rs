@@ -1,0 +1,57 @@
+//! What a server, or something before it, says instead of an answer.
+
+use longshore_io_tokio::answers::Trouble;
+use longshore_io_tokio::plane::Action;
+use longshore_io_tokio::wire::routes::{self, Route};
+
+/// A page, as proxies send them.
+const PAGE: &str = "<!doctype html><html><head><title>Sign in</title></head><body>task not found</body></html>";
+
+/// The ways to give this trouble as an answer to this request, each with a name.
+pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Action)> {
+    let page = |status| Action::Reply {
+        status,
+        body: PAGE.into(),
+        headers: vec![("content-type".into(), "text/html; charset=utf-8".into())],
+    };
+    match trouble {
+        Trouble::NotSent => Vec::new(),
+        Trouble::NoAnswer => vec![("answer lost", Action::LoseReply), ("request lost", Action::DropRequest)],
+        Trouble::Throttled => vec![("429", Action::error_retry_after(429, "slow down", 1))],
+        Trouble::Server => vec![("500", Action::error(500, "boom")), ("408", Action::error(408, "late")), ("302", page(302))],
+        Trouble::Gateway => vec![("502", page(502)), ("504", page(504))],
+        Trouble::Garbled => garbled(route),
+        Trouble::Unauthorized => vec![("401", Action::error(401, "invalid token"))],
+        Trouble::Forbidden => vec![("403", Action::error(403, "account disabled"))],
+        Trouble::NoRoute => vec![(
+            "404 page not found",
+            Action::Reply { status: 404, body: "404 page not found\n".into(), headers: vec![("content-type".into(), "text/plain".into())] },
+        )],
+        Trouble::Gone => vec![("gone", Action::error(404, phrase(route)))],
+        Trouble::Refused => vec![
+            ("400", Action::error(400, "bad request")),
+            ("422", Action::error(422, "not like this")),
+            ("404 not found", Action::error(404, "not found")),
+            ("404 page", page(404)),
+        ],
+    }
+}
+
+/// A 2xx that cannot be read. Where the body says nothing that anybody needs, a body of another kind is as good as the right one.
+fn garbled(route: Route) -> Vec<(&'static str, Action)> {
+    if route == routes::LINK {
+        return Vec::new();
+    }
+    vec![("half of it", Action::Truncate), ("a page", Action::Garble(PAGE.into()))]
+}
+
+/// The server's words for what the request is about.
+fn phrase(route: Route) -> &'static str {
+    if route.template.contains("/tasks/{}") {
+        "task not found"
+    } else if [routes::REGISTER, routes::RUNTIME_PROFILES].contains(&route) {
+        "workspace not found"
+    } else {
+        "runtime not found"
+    }
+}
