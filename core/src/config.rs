@@ -72,6 +72,8 @@ pub struct Timing {
     pub register_coalesce: Duration,
     /// Wait before a failed registration is tried again. 60 s.
     pub register_retry: Duration,
+    /// A registration waits this long for the custom runtimes of its workspace. 2 s.
+    pub profiles_patience: Duration,
     /// Between looks for agent CLIs that were not there before. 2 min.
     pub discover: Duration,
     /// Longest wait between such looks while some agent CLI cannot be registered. 30 min.
@@ -187,6 +189,7 @@ impl Default for Timing {
             renew: s(3 * 24 * 3600),
             register_coalesce: s(30),
             register_retry: s(60),
+            profiles_patience: s(2),
             discover: s(120),
             discover_cap: s(30 * 60),
             versions: s(10 * 60),

@@ -56,6 +56,15 @@ impl Cx<'_> {
         op
     }
 
+    /// Looks at the agent CLIs; the look is told to end after the time for it.
+    pub(crate) fn probe(&mut self, call: FsCall) -> OpId {
+        let op = self.env.ops.open(OpKind::Probe);
+        let within = self.timing().probe;
+        self.arm(TimerKey::Op(op), within);
+        self.out.push(Effect::Fs { op, call });
+        op
+    }
+
     pub(crate) fn run(&mut self, claim: ClaimKey, call: LaunchCall) -> OpId {
         let op = self.env.ops.open(OpKind::Run(claim));
         self.out.push(Effect::Run { op, call });

@@ -58,6 +58,8 @@ pub enum TimerKey {
     Sync,
     /// A workspace is registered again.
     Register(WorkspaceId),
+    /// The custom runtimes of a workspace are not waited for any more, or asked for again.
+    Profiles(WorkspaceId),
     /// The credential is renewed.
     Renew,
     /// The agent CLIs of this machine are looked at, for new ones.

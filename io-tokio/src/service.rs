@@ -3,7 +3,7 @@
 use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
-use crate::discover::{AGENT_CLIS, AgentCli, Discovery, LoginShell, Search};
+use crate::discover::{AGENT_CLIS, Discovery, LookError, Prober, Search};
 use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record, recover};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
@@ -82,6 +82,9 @@ pub enum ServeError {
         "no agent program was found on this machine{0}; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
     )]
     NoAgents(String),
+    /// Whether there is something to run is not known.
+    #[error(transparent)]
+    Look(#[from] LookError),
 }
 
 /// A daemon that is about to run.
@@ -91,16 +94,9 @@ pub struct Service {
     health_identity: HealthIdentity,
     snapshots: watch::Receiver<HealthSnapshot>,
     clock: Arc<Clock>,
-    search: Looking,
+    temp_base: Option<PathBuf>,
     found: Found,
     owner: Owner,
-}
-
-struct Looking {
-    env: Env,
-    settings: Settings,
-    cwd: PathBuf,
-    clis: Vec<&'static AgentCli>,
 }
 
 impl Service {
@@ -136,8 +132,7 @@ impl Service {
         let health_identity = HealthIdentity::new(&settings, &identity);
         let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
         let core = core_config(&settings);
-        let clis = AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect();
-        let search = Looking { env: env.clone(), settings: settings.clone(), cwd, clis };
+        let temp_base = settings.agent_temp_base.clone();
         let parts = Parts {
             client,
             launcher,
@@ -148,10 +143,11 @@ impl Service {
             cli_dir: cli_dir(&env),
             redactor,
             clock: clock.clone(),
+            search: search(&settings, &env, &cwd, only),
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, search, found, owner })
+        Ok(Self { driver, health, health_identity, snapshots, clock, temp_base, found, owner })
     }
 
     /// Something to give the core events with.
@@ -174,7 +170,7 @@ impl Service {
     /// # Errors
     /// If there is nothing to run on this machine.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, search, found: left, owner } = self;
+        let Self { driver, health, health_identity, snapshots, clock, temp_base, found: left, owner } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
         let events = driver.events();
@@ -183,12 +179,10 @@ impl Service {
                 drop(events.send(Event::Stop { how }).await);
             }
         });
-        // Looking for agents takes as long as the slowest of them: the list of workspaces is asked for meanwhile.
         let host = driver.host().clone();
-        let launcher = host.launcher.clone();
-        let temp_base = search.settings.agent_temp_base.clone();
+        let at_the_end = host.clone();
         let look = async move {
-            // Nothing is registered, and so nothing claimed, before the agents are known, and they are looked for last.
+            // The core hears of what was left before it hears of any agent, and so before anything is registered and claimed.
             let kept = recover(&host, left).await;
             let left = host.launcher.end_strays(&kept).await;
             if left > 0 {
@@ -198,17 +192,17 @@ impl Service {
                 );
             }
             sweep_temp_dirs(temp_base);
-            let found = search.look().await;
-            if found.agents.is_empty() {
+            host.set_recovered();
+            let found = host.prober.first().await;
+            if found.is_in_vain() {
                 return ServeError::NoAgents(why_none(&found));
             }
-            log_found(&found);
-            host.set_found(found);
             std::future::pending().await
         };
         let outcome = tokio::select! {
             error = look => {
-                launcher.close().await;
+                at_the_end.prober.close().await;
+                at_the_end.launcher.close().await;
                 Err(error)
             }
             report = driver.run() => Ok(report),
@@ -228,24 +222,20 @@ impl Service {
 pub async fn rehearse(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), ServeError> {
     let root = &settings.workspaces_root;
     prepare::ensure_root_marker(root).map_err(|source| ServeError::Root { path: root.clone(), source })?;
-    let clis = AGENT_CLIS.iter().collect();
-    let search = Looking { env: env.clone(), settings: settings.clone(), cwd: cwd.to_owned(), clis };
-    let found = search.look().await;
+    let prober = Prober::new(search(settings, env, cwd, None));
+    let found = prober.look_to_the_end().await?;
     if found.agents.is_empty() { Err(ServeError::NoAgents(why_none(&found))) } else { Ok(()) }
 }
 
-impl Looking {
-    async fn look(&self) -> Discovery {
-        Search {
-            clis: &self.clis,
-            settings: &self.settings.agents,
-            env: &self.env,
-            home: &self.settings.dirs.home,
-            cwd: &self.cwd,
-            login_shell: LoginShell::IfNothingFound,
-        }
-        .run()
-        .await
+/// Where agent CLIs are looked for: all of them, or only one.
+fn search(settings: &Settings, env: &Env, cwd: &Path, only: Option<&str>) -> Search {
+    Search {
+        clis: AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect(),
+        settings: settings.agents.clone(),
+        env: env.clone(),
+        home: settings.dirs.home.clone(),
+        cwd: cwd.to_owned(),
+        login_shell: true,
     }
 }
 
@@ -256,21 +246,6 @@ fn why_none(found: &Discovery) -> String {
         .map(|skipped| format!("{}: {}", skipped.cli.provider, skipped.problem))
         .collect();
     if problems.is_empty() { String::new() } else { format!(" ({})", problems.join("; ")) }
-}
-
-fn log_found(found: &Discovery) {
-    for agent in &found.agents {
-        tracing::info!(provider = %agent.provider, path = %agent.path.display(), version = agent.version_line, "agent found");
-        if longshore_core::codec::for_provider(agent.provider.as_str()).is_none() {
-            tracing::warn!(
-                provider = %agent.provider,
-                "this version cannot run this agent yet: its tasks are prepared, started, and failed with that message"
-            );
-        }
-    }
-    for skipped in &found.skipped {
-        tracing::warn!(provider = skipped.cli.provider, "agent not used: {}", skipped.problem);
-    }
 }
 
 /// The flight recorder of a daemon with these settings: a share of the disk budget.

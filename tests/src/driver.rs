@@ -7,7 +7,7 @@ use longshore_core::event::{Event, StopKind};
 use longshore_core::rng::Seed;
 use longshore_io_tokio::clock::Clock;
 use longshore_io_tokio::config::{Env, Flags, Settings};
-use longshore_io_tokio::discover::{AGENT_CLIS, LoginShell, Search};
+use longshore_io_tokio::discover::{AGENT_CLIS, Search};
 use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts, recover};
 use longshore_io_tokio::health::HealthSnapshot;
 use longshore_io_tokio::http::{Client, ClientConfig};
@@ -55,17 +55,14 @@ impl DriverUnderTest {
         config.timers.poll = settings.poll_interval;
         config.timers.prepare = settings.prepare_timeout;
         tune(&mut config);
-        let clis: Vec<_> = AGENT_CLIS.iter().collect();
-        let found = Search {
-            clis: &clis,
-            settings: &settings.agents,
-            env: &env,
-            home: &settings.dirs.home,
-            cwd: home.dir(),
-            login_shell: LoginShell::Never,
-        }
-        .run()
-        .await;
+        let search = Search {
+            clis: AGENT_CLIS.iter().collect(),
+            settings: settings.agents.clone(),
+            home: settings.dirs.home.clone(),
+            cwd: home.dir().to_owned(),
+            login_shell: false,
+            env: env.clone(),
+        };
         let (ledger, left) = Store::open(state_dir(&settings).join("ledger")).expect("a ledger");
         let parts = Parts {
             client,
@@ -77,6 +74,7 @@ impl DriverUnderTest {
             cli_dir: None,
             redactor: Redactor::default(),
             clock: Arc::new(Clock::start()),
+            search,
             settings,
         };
         let (health, watched) = watch::channel(HealthSnapshot::default());
@@ -84,7 +82,7 @@ impl DriverUnderTest {
         let (events, host) = (driver.events(), driver.host().clone());
         let running = tokio::spawn(driver.run());
         recover(&host, left).await;
-        host.set_found(found);
+        host.set_recovered();
         Self { events, running: Mutex::new(Some(running)), _health: watched }
     }
 

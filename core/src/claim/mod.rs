@@ -141,6 +141,21 @@ impl Claims {
         }
     }
 
+    /// Does something for which no claim and no task may be about, if that is so at this moment: the gate is held for as long as it takes.
+    pub(crate) fn while_idle<T>(
+        &mut self,
+        owner: GateOwner,
+        busy: bool,
+        act: impl FnOnce() -> T,
+    ) -> Option<T> {
+        if self.gate.ask(owner, GateAsk::Try, busy) != Asked::Answer(GateAnswer::Granted) {
+            return None;
+        }
+        let done = act();
+        self.gate.ask(owner, GateAsk::Release, busy);
+        Some(done)
+    }
+
     /// Answers who waits for the gate, once it is clear what the claims on their way brought.
     pub(crate) fn settle_gate(&mut self, cx: &mut Cx<'_>, busy: bool) {
         if let Some((owner, answer)) = self.gate.settle(busy) {

@@ -19,13 +19,23 @@ pub type Blocked = (&'static str, FlagKind);
 /// Adds those of `args` to `to` that are not `blocked`, each freed of one layer of shell quotes; what is left out, and
 /// every argument with a NUL in it, is named in the warnings.
 pub fn add_allowed(to: &mut Args, args: &[String], blocked: &[Blocked]) {
+    add(to, args, blocked, |_| true);
+}
+
+/// The same for what comes before all other arguments, where a word that is no flag, such as the name of a subcommand, always stays.
+pub fn add_prefix(to: &mut Args, args: &[String], blocked: &[Blocked]) {
+    add(to, args, blocked, |arg| arg.starts_with('-') && arg != "-" && arg != "--");
+}
+
+fn add(to: &mut Args, args: &[String], blocked: &[Blocked], may_be_blocked: fn(&str) -> bool) {
     let mut args = args.iter().map(|arg| unquoted(arg)).peekable();
     while let Some(arg) = args.next() {
         let (flag, joined) = match arg.split_once('=') {
             Some((flag, _)) if !flag.is_empty() => (flag, true),
             _ => (arg.as_str(), false),
         };
-        if let Some((name, kind)) = blocked.iter().find(|(name, _)| *name == flag) {
+        let blocked = blocked.iter().find(|(name, _)| *name == flag && may_be_blocked(&arg));
+        if let Some((name, kind)) = blocked {
             let takes_next = !joined
                 && match kind {
                     FlagKind::Value => true,
@@ -88,6 +98,18 @@ mod tests {
     fn inv_agents_26_6_one_layer_of_quotes_is_taken_off() {
         let args = ["--x='v'", r#"model="o3""#, "'tok'", "\"", "'a", "-=\"q\"", "''b''"];
         assert_eq!(allowed(&args).args, ["--x=v", r#"model="o3""#, "tok", "\"", "'a", "-=q", "'b'"]);
+    }
+
+    #[test]
+    fn inv_agents_26_7_a_prefix_keeps_words_that_are_no_flags() {
+        const WORDS: &[Blocked] = &[("acp", FlagKind::Standalone), ("--acp", FlagKind::Standalone)];
+        let args: Vec<String> = ["acp", "--acp", "--", "-"].map(String::from).into();
+        let mut to = Args::default();
+        add_prefix(&mut to, &args, WORDS);
+        assert_eq!(to.args, ["acp", "--", "-"]);
+        let mut to = Args::default();
+        add_allowed(&mut to, &args, WORDS);
+        assert_eq!(to.args, ["--", "-"]);
     }
 
     #[test]

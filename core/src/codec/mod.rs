@@ -86,7 +86,15 @@ pub fn for_provider(provider: &str) -> Option<Family> {
 }
 
 impl Family {
-    /// The arguments that start a run, behind the program and the user's own leading arguments.
+    /// Those of a custom runtime's arguments that may come before all others: before those that start a run, where
+    /// [`argv`](Self::argv) puts them, and before those that ask for the version.
+    pub fn launch_prefix(self, prefix: &[String]) -> Args {
+        match self {
+            Self::Claude => claude::launch_prefix(prefix),
+        }
+    }
+
+    /// The arguments that start a run, behind the program.
     pub fn argv(self, options: &Options) -> Args {
         match self {
             Self::Claude => claude::argv(options),

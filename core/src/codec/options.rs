@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
+    /// The arguments of a custom runtime, before all others.
+    pub launch_prefix: Vec<String>,
     /// The model; the CLI's own default if not set.
     pub model: String,
     /// How hard the model is to think.
@@ -34,9 +36,9 @@ pub struct Args {
 }
 
 impl Args {
-    /// Starts with `fixed`.
-    pub fn new(fixed: &[&str]) -> Self {
-        Self { args: fixed.iter().map(|arg| (*arg).to_owned()).collect(), warnings: Vec::new() }
+    /// Adds `fixed`.
+    pub fn fixed(&mut self, fixed: &[&str]) {
+        self.args.extend(fixed.iter().map(|arg| (*arg).to_owned()));
     }
 
     /// Adds `flag` and its value, if the value is set. One with a NUL in it cannot be passed and is left out.

@@ -4,8 +4,8 @@ use super::State;
 use crate::claim::Catch;
 use crate::effect::{Effect, Effects, ExitCause, ExitReport, Fact};
 use crate::env::Cx;
-use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
+use crate::error::{ApiError, FsError, Refusal};
+use crate::event::{ApiReply, ClaimKey, Event, FsReply, GateOwner, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::late::Late;
 use crate::link::Up;
@@ -45,7 +45,8 @@ impl State {
                         self.reap(claim, out);
                     }
                     Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
-                    Some(DiskWork::Probe | DiskWork::Act(_)) => {}
+                    Some(DiskWork::Probe) => self.looked(*op, r, out),
+                    Some(DiskWork::Act(_)) => {}
                     None => {}
                 }
             }
@@ -130,7 +131,8 @@ impl State {
                 if last {
                     self.shutdown.deregistering -= 1;
                 } else {
-                    runtimes.deregistered(&mut cx, op);
+                    let changes = runtimes.deregistered(&mut cx, op);
+                    self.changed(changes, out);
                 }
             }
             ApiOp::Beat(runtime) => {
@@ -170,7 +172,11 @@ impl State {
                     self.first_report_over(runtime, claim, out);
                 }
             }
-            ApiOp::Profiles(_) | ApiOp::Action(_) => {}
+            ApiOp::Profiles(workspace) => {
+                let changes = runtimes.profiles_told(&mut cx, (op, &workspace), r);
+                self.changed(changes, out);
+            }
+            ApiOp::Action(_) => {}
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
             }
@@ -300,6 +306,7 @@ impl State {
                     beats.link_up(&mut cx, conn);
                     if reconcile {
                         runtimes.sync(&mut cx);
+                        runtimes.all_profiles_changed(&mut cx);
                         for task in tasks.values_mut() {
                             task.look(&mut cx);
                         }
@@ -332,10 +339,27 @@ impl State {
             }
             WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
             WsEvent::Ack { runtime, gone: true, .. } => self.gone(runtime, out),
-            WsEvent::ProfilesChanged { .. } => {}
+            WsEvent::ProfilesChanged { workspace } => runtimes.profiles_changed(&mut cx, workspace),
             WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
             WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
         }
+    }
+
+    /// A look at the agent CLIs ended. What cannot be used any more goes off line if nothing is about; else the next look tries again.
+    fn looked(&mut self, op: OpId, r: &Result<FsReply, FsError>, out: &mut Effects) {
+        split!(self, out => cx, runtimes, claims, tasks);
+        cx.disarm(&TimerKey::Op(op));
+        if !runtimes.looked(&mut cx, op, r) {
+            return;
+        }
+        let mut changes = Vec::new();
+        if runtimes.any_to_hold(&cx) {
+            let busy = !tasks.is_empty();
+            let held = claims.while_idle(GateOwner::Demotion, busy, || runtimes.hold(&mut cx));
+            changes.extend(held.into_iter().flatten());
+        }
+        changes.extend(runtimes.after_look(&mut cx, matches!(r, Ok(FsReply::Probed { .. }))));
+        self.changed(changes, out);
     }
 
     fn gone(&mut self, runtime: &RuntimeId, out: &mut Effects) {
@@ -403,8 +427,17 @@ impl State {
                 link.dial(&mut cx, set);
             }
             TimerKey::Sync => runtimes.sync(&mut cx),
-            TimerKey::Register(workspace) => runtimes.register(&mut cx, workspace),
-            TimerKey::Discover | TimerKey::Versions | TimerKey::Access | TimerKey::ActionRetry(_) => {}
+            TimerKey::Register(workspace) => {
+                let changes = runtimes.register_due(&mut cx, workspace);
+                self.changed(changes, out);
+            }
+            TimerKey::Profiles(workspace) => {
+                let changes = runtimes.profiles_due(&mut cx, workspace);
+                self.changed(changes, out);
+            }
+            TimerKey::Discover => runtimes.discover_due(&mut cx),
+            TimerKey::Versions => runtimes.versions_due(&mut cx),
+            TimerKey::Access | TimerKey::ActionRetry(_) => {}
             TimerKey::Renew => runtimes.renew(&mut cx),
             TimerKey::Orphans(runtime) => {
                 let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);

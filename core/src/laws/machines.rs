@@ -47,7 +47,7 @@ impl Machine for Runtimes {
     fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
         match choose.below(3) {
             0 => self.sync(cx),
-            1 => self.register(cx, &WorkspaceId::new("w-1")),
+            1 => self.profiles_changed(cx, &WorkspaceId::new("w-1")),
             _ => {
                 self.gone(cx, &runtime(choose));
             }
@@ -58,7 +58,14 @@ impl Machine for Runtimes {
         match timer {
             TimerKey::Sync => self.sync(cx),
             TimerKey::Renew => self.renew(cx),
-            TimerKey::Register(workspace) => self.register(cx, workspace),
+            TimerKey::Register(workspace) => {
+                self.register_due(cx, workspace);
+            }
+            TimerKey::Profiles(workspace) => {
+                self.profiles_due(cx, workspace);
+            }
+            TimerKey::Discover => self.discover_due(cx),
+            TimerKey::Versions => self.versions_due(cx),
             TimerKey::Orphans(runtime) => {
                 self.orphans_due(cx, runtime, Ours::Nothing);
             }
@@ -81,7 +88,12 @@ impl Machine for Runtimes {
             ApiOp::Orphans(runtime) => {
                 self.orphans_done(cx, (op, &runtime), r.is_err_and(ApiError::is_passing), Ours::Nothing);
             }
-            ApiOp::Deregister { .. } => self.deregistered(cx, op),
+            ApiOp::Deregister { .. } => {
+                self.deregistered(cx, op);
+            }
+            ApiOp::Profiles(workspace) => {
+                self.profiles_told(cx, (op, &workspace), &r);
+            }
             other => panic!("{other:?} is not of this machine"),
         }
     }

@@ -14,7 +14,7 @@ use crate::wire::task::Task;
 use longshore_core::codec::outcome::Outcome;
 use longshore_core::effect::EndReason;
 use longshore_core::event::ClaimKey;
-use longshore_core::id::TaskId;
+use longshore_core::id::{ProfileId, TaskId};
 use longshore_core::reason::FailReason;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +29,9 @@ pub struct Entry {
     pub task: Task,
     /// The agent CLI family of its runtime; empty if the runtime is not ours.
     pub provider: String,
+    /// Set if its runtime is a custom one. Of a claim of an earlier process it is not known, and not needed: its agent is launched by now, or
+    /// never.
+    pub profile: Option<ProfileId>,
     /// Messages on their way to the server.
     pub outbox: Outbox,
     pub(super) keeping: Keeping,
@@ -102,6 +105,7 @@ impl Entry {
             id: TaskId::new(task.id.as_str()),
             task,
             provider,
+            profile: None,
             outbox: Outbox::default(),
             keeping: Keeping::new(journal),
             stream: Mutex::default(),

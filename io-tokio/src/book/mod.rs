@@ -15,6 +15,7 @@ pub use tools::Tools;
 use crate::ledger::{Journal, Set, Store};
 use crate::wire::task::Task;
 use longshore_core::event::ClaimKey;
+use longshore_core::id::ProfileId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,12 +44,14 @@ impl Book {
     }
 
     /// Takes a claimed task in, and numbers the claim.
-    pub fn add(&self, task: Task, provider: String) -> Arc<Entry> {
+    pub fn add(&self, task: Task, provider: String, profile: Option<ProfileId>) -> Arc<Entry> {
         let mut inner = self.inner();
         inner.next += 1;
         let claim = ClaimKey(inner.next);
         let journal = Journal::new(self.ledger.outbox(claim), 0);
-        let entry = Arc::new(Entry::new(claim, task, provider, journal));
+        let mut entry = Entry::new(claim, task, provider, journal);
+        entry.profile = profile;
+        let entry = Arc::new(entry);
         inner.entries.insert(claim, entry.clone());
         entry
     }

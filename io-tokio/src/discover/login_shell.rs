@@ -1,15 +1,20 @@
 //! Asks the user's login shell where commands are: that is where version managers put them on `PATH`.
 
+use super::Search;
 use super::capture::Probe;
 use super::lookup::{Lookup, is_executable};
 use crate::config::Env;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long the shell may take.
 const LIMIT: Duration = Duration::from_secs(3);
+/// What it said counts for so long: its start files may be costly.
+pub(super) const FRESH: Duration = Duration::from_mins(30);
 /// Shells that the script is written for.
 const SHELLS: [&str; 5] = ["bash", "zsh", "sh", "dash", "ksh"];
 
@@ -24,7 +29,7 @@ const SCRIPT: &str = r#"for n in NAMES; do
 done"#;
 
 /// The paths of those `names` that the shell finds; without a usable `SHELL`, or if it fails, none.
-pub(super) async fn find(env: &Env, lookup: &Lookup, names: &[&str]) -> BTreeMap<String, PathBuf> {
+pub(super) async fn find(env: &Env, lookup: &Lookup, names: &[&str]) -> Said {
     let plain = |n: &str| n.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     let names: Vec<&str> = names.iter().copied().filter(|n| !n.is_empty() && plain(n)).collect();
     let Some(shell) = env.path("SHELL").filter(|s| usable(s)) else { return BTreeMap::new() };
@@ -52,6 +57,38 @@ pub(super) async fn find(env: &Env, lookup: &Lookup, names: &[&str]) -> BTreeMap
             tracing::debug!(shell = %shell.display(), %error, "the login shell did not say where commands are");
             BTreeMap::new()
         }
+    }
+}
+
+/// What a shell said of commands: where each one is.
+pub(super) type Said = BTreeMap<String, PathBuf>;
+
+/// What the shell said last. It depends on the environment, which stays what it is for as long as this process lives.
+#[derive(Debug, Default)]
+pub(super) struct Shell {
+    last: Mutex<Option<(Instant, Arc<Said>)>>,
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Shell {
+    /// Where the default commands of all agent CLIs are; what was said less than `fresh` ago is not asked for again. That the shell failed
+    /// is an answer too. Several who ask at the same time get one answer.
+    pub(super) async fn ask(&self, search: &Search, fresh: Duration) -> Arc<Said> {
+        let _turn = self.turn.lock().await;
+        if let Some((at, said)) = self.last()
+            && at.elapsed() < fresh
+        {
+            return said;
+        }
+        let names: Vec<&str> = search.clis.iter().map(|cli| cli.command).collect();
+        let said = Arc::new(find(&search.env, &search.lookup(), &names).await);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), said.clone()));
+        said
+    }
+
+    /// What it said last and when, if it was ever asked.
+    pub(super) fn last(&self) -> Option<(Instant, Arc<Said>)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -2,13 +2,11 @@
 
 use super::capture::{CaptureError, Probe};
 use super::not_executable::{self, Repair};
+use super::probes::{Answer, Question};
 use super::registry::{AgentCli, Version};
 use super::version::{version, version_line};
-use super::{FoundAgent, SkippedAgent};
 use crate::config::Env;
-use longshore_core::id::Provider;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
@@ -23,7 +21,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(10);
 const GATE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why an agent CLI cannot be used.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     /// The command that was configured is not there.
     #[error("{} is no program; correct {variable}, or unset it to look for the default command", command.display())]
@@ -51,6 +49,9 @@ pub enum Problem {
         /// What happened instead.
         reason: String,
     },
+    /// It takes its time.
+    #[error("it has not said its version yet; it is waited for, and used as soon as it does")]
+    Slow,
     /// It is too old.
     #[error("version {}.{}.{} is too old; update it to {}.{}.{} or later", found.0, found.1, found.2, least.0, least.1, least.2)]
     TooOld {
@@ -61,23 +62,17 @@ pub enum Problem {
     },
 }
 
-/// Asks the program at `path` for its version, and where it has one, for its protocol.
-pub(super) async fn agent(
-    cli: &'static AgentCli,
-    path: PathBuf,
-    env: &Env,
-) -> Result<FoundAgent, SkippedAgent> {
-    let (line, gate) = tokio::join!(version_of(cli, &path, env), gate(cli, &path, env));
-    match line.and_then(|line| gate.map(|()| line)).and_then(|line| recent_enough(cli, line)) {
-        Ok(version_line) => Ok(FoundAgent { cli, provider: Provider::new(cli.provider), path, version_line }),
-        Err(problem) => Err(SkippedAgent { cli, path: Some(path), problem }),
-    }
+/// Asks a program for its version, and where it has one, for its protocol.
+pub(super) async fn ask(question: &Question, env: &Env) -> Answer {
+    let (line, gate) = tokio::join!(version_of(question, env), gate(question, env));
+    line.and_then(|line| gate.map(|()| line))
 }
 
-async fn version_of(cli: &AgentCli, path: &Path, env: &Env) -> Result<String, Problem> {
-    let args: Vec<&OsStr> = cli.version_args.iter().map(OsStr::new).collect();
+async fn version_of(question: &Question, env: &Env) -> Answer {
+    let args: Vec<&OsStr> = question.args.iter().map(OsStr::new).collect();
+    let (program, limit) = (question.program.as_path(), VERSION_LIMIT);
     let enough = |text: &str| version(text).is_some();
-    let probe = Probe { program: path, args: &args, env, limit: VERSION_LIMIT, enough, makes_session: false };
+    let probe = Probe { program, args: &args, env, limit, enough, makes_session: false };
     let mut attempt = 1;
     loop {
         let begun = Instant::now();
@@ -87,7 +82,7 @@ async fn version_of(cli: &AgentCli, path: &Path, env: &Env) -> Result<String, Pr
             Err(CaptureError::Start(e))
                 if e.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) =>
             {
-                return Err(Problem::NotExecutable { repair: not_executable::repair(path) });
+                return Err(Problem::NotExecutable { repair: not_executable::repair(program) });
             }
             Err(error) => Problem::NoVersion { reason: error.to_string() },
         };
@@ -99,11 +94,12 @@ async fn version_of(cli: &AgentCli, path: &Path, env: &Env) -> Result<String, Pr
     }
 }
 
-async fn gate(cli: &AgentCli, path: &Path, env: &Env) -> Result<(), Problem> {
-    let Some(args) = cli.gate_args else { return Ok(()) };
+async fn gate(question: &Question, env: &Env) -> Result<(), Problem> {
+    let Some(args) = question.gate else { return Ok(()) };
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
     let enough = |text: &str| text.lines().any(speaks_version_1);
-    let probe = Probe { program: path, args: &args, env, limit: GATE_LIMIT, enough, makes_session: false };
+    let program = question.program.as_path();
+    let probe = Probe { program, args: &args, env, limit: GATE_LIMIT, enough, makes_session: false };
     match probe.run().await {
         Ok(text) if enough(&text) => Ok(()),
         Ok(_) => Err(Problem::Gate { reason: "its answer was another one".to_owned() }),
@@ -121,7 +117,7 @@ fn speaks_version_1(line: &str) -> bool {
 }
 
 /// A version that cannot be read is not too old.
-fn recent_enough(cli: &AgentCli, line: String) -> Result<String, Problem> {
+pub(super) fn recent_enough(cli: &AgentCli, line: String) -> Result<String, Problem> {
     match (version(&line), cli.min_version) {
         (Some(found), Some(least)) if found < least => Err(Problem::TooOld { found, least }),
         _ => Ok(line),

@@ -1,4 +1,8 @@
 use super::*;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A home with scripts on its own `PATH`.
@@ -12,7 +16,7 @@ impl Machine {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path().canonicalize().expect("a real path");
-        std::fs::create_dir(home.join("bin")).expect("a directory");
+        fs::create_dir(home.join("bin")).expect("a directory");
         let path = format!("{}:/usr/bin:/bin", home.join("bin").display());
         Self { _dir: dir, env: Env::from_pairs([("PATH", path)]), home }
     }
@@ -33,18 +37,21 @@ impl Machine {
         path
     }
 
+    fn prober(&self, providers: &[&str], settings: BTreeMap<&'static str, AgentSettings>) -> Prober {
+        let clis = providers.iter().map(|p| agent_cli(p).expect("known")).collect();
+        let (env, home, cwd) = (self.env.clone(), self.home.clone(), self.home.clone());
+        Prober::new(Search { clis, settings, env, home, cwd, login_shell: true })
+    }
+
     async fn search(
         &self,
         providers: &[&str],
         settings: &BTreeMap<&'static str, AgentSettings>,
-    ) -> Discovery {
-        let clis: Vec<_> = providers.iter().map(|p| agent_cli(p).expect("known")).collect();
-        let (env, home) = (&self.env, self.home.as_path());
-        let search = Search { clis: &clis, settings, env, home, cwd: home, login_shell: LoginShell::Never };
-        search.run().await
+    ) -> Arc<Discovery> {
+        self.prober(providers, settings.clone()).look_to_the_end().await.expect("a look")
     }
 
-    async fn find(&self, providers: &[&str]) -> Discovery {
+    async fn find(&self, providers: &[&str]) -> Arc<Discovery> {
         self.search(providers, &BTreeMap::new()).await
     }
 }
@@ -113,7 +120,7 @@ async fn a_quick_failure_is_tried_once_more() {
     assert_eq!(found.agents.len(), 1);
     let reason = found.skipped[0].problem.to_string();
     assert!(reason.contains("exit status: 4"), "{reason}");
-    let count = std::fs::read_to_string(machine.home.join("bin/codex.count")).expect("counted");
+    let count = fs::read_to_string(machine.home.join("bin/codex.count")).expect("counted");
     assert_eq!(count, "x\nx\n");
 }
 
@@ -123,12 +130,12 @@ async fn old_silent_and_broken_programs_are_skipped_with_a_reason() {
     machine.script("claude", "echo 1.0.3");
     machine.script("kimi", "exit 0");
     let package = machine.home.join("npm");
-    std::fs::create_dir_all(package.join("bin")).expect("directories");
+    fs::create_dir_all(package.join("bin")).expect("directories");
     let json = r#"{"name":"agent","scripts":{"postinstall":"sh fix.sh"}}"#;
-    std::fs::write(package.join("package.json"), json).expect("written");
+    fs::write(package.join("package.json"), json).expect("written");
     let broken = machine.script("codex", "");
-    std::fs::rename(&broken, package.join("bin/codex")).expect("moved");
-    std::fs::write(package.join("bin/codex"), [0x7f, b'?', 0, 1]).expect("written");
+    fs::rename(&broken, package.join("bin/codex")).expect("moved");
+    fs::write(package.join("bin/codex"), [0x7f, b'?', 0, 1]).expect("written");
     std::os::unix::fs::symlink(package.join("bin/codex"), &broken).expect("a link");
     let found = machine.find(&["claude", "kimi", "codex"]).await;
     assert!(found.agents.is_empty(), "{:?}", found.agents);
@@ -154,25 +161,146 @@ async fn the_login_shell_is_asked_when_path_has_nothing() {
     let mut machine = Machine::new();
     machine.script("claude", "echo 2.1.0");
     let profile = format!("PATH='{}':$PATH\n", machine.home.join("bin").display());
-    std::fs::write(machine.home.join(".profile"), profile).expect("written");
+    fs::write(machine.home.join(".profile"), profile).expect("written");
     machine.env = Env::from_pairs([
         ("PATH", OsStr::new("/usr/bin:/bin")),
         ("SHELL", OsStr::new("/bin/sh")),
         ("HOME", machine.home.as_os_str()),
     ]);
-    let clis = [agent_cli("claude").expect("known")];
-    let (settings, env, home) = (BTreeMap::new(), &machine.env, machine.home.as_path());
-    let search = |login_shell| Search { clis: &clis, settings: &settings, env, home, cwd: home, login_shell };
-    assert!(search(LoginShell::Never).run().await.agents.is_empty());
-    assert_eq!(search(LoginShell::IfNothingFound).run().await.agents.len(), 1);
-    assert_eq!(search(LoginShell::ForMissing).run().await.agents.len(), 1);
+    let prober = machine.prober(&["claude"], BTreeMap::new());
+    let found = prober.look(true).await.expect("a look");
+    assert_eq!(found.agents.len(), 1, "it is waited for where nothing else is there");
 }
 
-#[test]
-fn a_search_can_move_between_threads() {
-    fn is_send<T: Send>(_: &T) {}
-    let (settings, env, home) = (BTreeMap::new(), Env::default(), Path::new("/"));
-    let search =
-        Search { clis: &[], settings: &settings, env: &env, home, cwd: home, login_shell: LoginShell::Never };
-    is_send(&search.run());
+#[tokio::test]
+async fn the_login_shell_is_asked_beside_for_what_is_missing_later() {
+    let mut machine = Machine::new();
+    machine.script("claude", "echo 2.1.0");
+    let other = machine.home.join("other");
+    fs::create_dir(&other).expect("a directory");
+    fs::rename(machine.script("kimi", "echo 1.0.0"), other.join("kimi")).expect("moved");
+    fs::write(machine.home.join(".profile"), format!("PATH='{}':$PATH\n", other.display())).expect("written");
+    machine.env.set("SHELL", "/bin/sh");
+    machine.env.set("HOME", &machine.home);
+    let prober = machine.prober(&["claude", "kimi"], BTreeMap::new());
+    assert_eq!(prober.look(true).await.expect("a look").agents.len(), 1, "nobody waits for the shell");
+    let shell = prober.shell.clone();
+    // It is at work by now, and whoever asks waits for the same answer.
+    shell.ask(&prober.search, Duration::from_mins(1)).await;
+    let found = prober.look(false).await.expect("a look");
+    assert_eq!(found.agents[1].path, other.join("kimi"));
+}
+
+/// A script that says what is in a file, and counts how often it was asked.
+fn says(version: &Path) -> String {
+    format!("echo x >> \"$0.count\"; cat '{}'", version.display())
+}
+
+fn asked(program: &Path) -> usize {
+    fs::read_to_string(format!("{}.count", program.display())).unwrap_or_default().lines().count()
+}
+
+#[tokio::test]
+async fn a_program_that_is_known_to_work_is_asked_again_only_by_a_look_at_all_or_if_its_file_is_another() {
+    let machine = Machine::new();
+    let version = machine.home.join("version");
+    fs::write(&version, "2.1.0").expect("written");
+    let claude = machine.script("claude", &says(&version));
+    let prober = machine.prober(&["claude"], BTreeMap::new());
+    let version_of = |found: &Discovery| found.agents[0].version_line.clone();
+    for all in [true, false, false] {
+        assert_eq!(version_of(&*prober.look(all).await.expect("a look")), "2.1.0");
+    }
+    assert_eq!(asked(&claude), 1);
+    fs::write(&version, "2.2.0").expect("written");
+    let before = prober.look(false).await.expect("a look").standings();
+    let after = prober.look(true).await.expect("a look").standings();
+    assert_eq!(asked(&claude), 2);
+    assert_ne!(before, after, "another version");
+    let new = machine.script("new", &says(&version));
+    fs::rename(&new, &claude).expect("replaced");
+    fs::write(&version, "1.0.0").expect("written");
+    for asks in [3, 4] {
+        let found = prober.look(false).await.expect("a look");
+        assert!(matches!(found.skipped[0].problem, Problem::TooOld { .. }), "{found:?}");
+        assert_eq!(asked(&claude), asks, "one that cannot be used is asked each time");
+    }
+    assert_eq!(prober.known("claude").expect("known").version_line, "2.2.0", "what worked last");
+}
+
+#[tokio::test]
+async fn a_program_that_takes_its_time_is_slow_and_its_answer_is_for_the_next_look() {
+    let machine = Machine::new();
+    machine.script("claude", "echo 2.1.0");
+    let go = machine.home.join("go");
+    let waits = format!("echo x >> \"$0.count\"; until [ -e '{}' ]; do sleep 0.05; done; ", go.display());
+    let codex = machine.script("codex", &format!("{waits} echo codex-cli 0.144.1"));
+    let kimi = machine.script("kimi", &format!("{waits} sleep 1; exit 3"));
+    let prober = machine.prober(&["claude", "codex", "kimi"], BTreeMap::new());
+    let begun = Instant::now();
+    let found = prober.look(true).await.expect("a look");
+    assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE * 4, "{:?}", begun.elapsed());
+    assert_eq!((found.agents.len(), found.skipped.len()), (1, 2));
+    assert!(found.skipped.iter().all(|skipped| skipped.problem == Problem::Slow) && !found.is_in_vain());
+    fs::write(&go, "").expect("written");
+    let mut last = found;
+    for _ in 0..10 {
+        last = prober.look(false).await.expect("a look");
+        if last.skipped.iter().all(|skipped| skipped.problem != Problem::Slow) {
+            break;
+        }
+    }
+    assert_eq!(last.agents[1].provider.as_str(), "codex");
+    assert!(matches!(last.skipped[0].problem, Problem::NoVersion { .. }), "{last:?}");
+    assert_eq!((asked(&codex), asked(&kimi)), (1, 1), "nobody was asked twice");
+}
+
+#[tokio::test]
+async fn what_is_still_asked_at_the_end_is_ended() {
+    let machine = Machine::new();
+    let claude = machine.script("claude", "echo $$ > \"$0.pid\"; sleep 600");
+    let prober = machine.prober(&["claude"], BTreeMap::new());
+    assert_eq!(prober.look(true).await.expect("a look").skipped[0].problem, Problem::Slow);
+    let pid = fs::read_to_string(format!("{}.pid", claude.display())).expect("it was started");
+    prober.close().await;
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    let zombie = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"));
+    assert!(stat.map_or(true, zombie), "it is gone, or waits to be reaped");
+}
+
+#[tokio::test]
+async fn a_program_that_has_moved_is_looked_up_once_when_it_is_to_be_launched() {
+    let machine = Machine::new();
+    let version = machine.home.join("version");
+    fs::write(&version, "2.1.0").expect("written");
+    let (old, new) = (machine.home.join("v1"), machine.home.join("v2"));
+    for dir in [&old, &new] {
+        fs::create_dir(dir).expect("a directory");
+    }
+    let link = machine.home.join("bin/claude");
+    fs::rename(machine.script("x", &says(&version)), old.join("claude")).expect("moved");
+    std::os::unix::fs::symlink(old.join("claude"), &link).expect("a link");
+    let prober = machine.prober(&["claude"], BTreeMap::new());
+    prober.look(true).await.expect("a look");
+    assert_eq!(prober.for_launch("claude").await.expect("there").path, old.join("claude"));
+
+    fs::rename(old.join("claude"), new.join("claude")).expect("moved");
+    fs::write(&version, "2.2.0").expect("written");
+    let gone = prober.for_launch("claude").await.expect_err("nothing is there");
+    assert!(gone.contains("v1/claude") && gone.contains("install"), "{gone}");
+    fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(new.join("claude"), &link).expect("a link");
+    let both = tokio::join!(prober.for_launch("claude"), prober.for_launch("claude"));
+    for agent in [both.0, both.1] {
+        let agent = agent.expect("found again");
+        assert_eq!((agent.path.clone(), agent.version_line.as_str()), (new.join("claude"), "2.2.0"));
+    }
+    assert_eq!(asked(&new.join("claude")), 1, "one of the two asked");
+
+    fs::remove_file(new.join("claude")).expect("removed");
+    fs::remove_file(&link).expect("removed");
+    machine.script("claude", "echo 1.0.0");
+    let old = prober.for_launch("claude").await.expect_err("too old");
+    assert!(old.contains("too old"), "{old}");
+    assert!(prober.for_launch("codex").await.is_err());
 }

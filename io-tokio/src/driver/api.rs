@@ -1,19 +1,18 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{local, messages, offers, over};
+use super::{local, messages, offers, over, profiles, register};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
 use crate::wire::heartbeat::HeartbeatRequest;
-use crate::wire::register::{DeregisterRequest, OfferedRuntime, RegisterRequest};
 use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest, WaitRequest};
 use crate::wire::status::TaskStatus as WireStatus;
 use longshore_core::effect::ApiCall;
 use longshore_core::error::{ApiError, Refusal};
-use longshore_core::event::{ApiReply, ClaimKey, Registered, TaskStatus};
-use longshore_core::id::{Provider, WorkspaceId, is_safe_component};
-use std::collections::BTreeMap;
+use longshore_core::event::{ApiReply, ClaimKey, TaskStatus};
+use longshore_core::id::is_safe_component;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ type Result<T> = std::result::Result<T, CallError>;
 
 /// Carries out one request. Whatever happens, it ends within the limit.
 pub(super) async fn perform(
-    host: &Host,
+    host: &Arc<Host>,
     call: &ApiCall,
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
@@ -64,7 +63,7 @@ fn note_reach(host: &Host, result: &Result<ApiReply>) {
     }
 }
 
-async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
+async fn ask(host: &Arc<Host>, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
     let client = &host.client;
     match call {
         ApiCall::Renew => client.renew_token(limit).await.map(|renewal| {
@@ -72,16 +71,18 @@ async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
             ApiReply::Done
         }),
         ApiCall::Workspaces => workspaces(host, limit).await,
-        ApiCall::Register { workspace, .. } => register(host, workspace, limit).await,
+        ApiCall::Profiles { workspace } => profiles::fetch(host, workspace, limit).await,
+        ApiCall::Register { workspace, agents, profiles } => {
+            register::register(host, workspace, agents, *profiles, limit).await
+        }
         ApiCall::RecoverOrphans { runtime } => client.recover_orphans(runtime, limit).await.map(|recovered| {
             if recovered.orphaned > 0 {
                 tracing::info!(%runtime, orphaned = recovered.orphaned, retried = recovered.retried, "tasks of an earlier daemon were failed");
             }
             ApiReply::Done
         }),
-        ApiCall::Deregister { runtimes, .. } => {
-            let request = DeregisterRequest { runtime_ids: runtimes, offline_reasons: BTreeMap::new() };
-            client.deregister(&request, limit).await.map(|()| ApiReply::Done)
+        ApiCall::Deregister { runtimes, broken } => {
+            register::deregister(host, runtimes, broken.as_ref(), limit).await
         }
         ApiCall::Beat { runtime } => {
             let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: false };
@@ -212,54 +213,10 @@ async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
             }
         }
     }
-    Ok(ApiReply::Workspaces { list: listed.list.clone(), legacy })
-}
-
-async fn register(host: &Host, workspace: &WorkspaceId, limit: Limit) -> Result<ApiReply> {
-    let none_yet =
-        || CallError::NotSent { why: "the agent CLIs of this machine are not known yet".to_owned() };
-    let found = host.found().await.ok_or_else(none_yet)?;
-    let device = &host.identity.device_name;
-    let offered = found.agents.iter().map(|agent| OfferedRuntime {
-        name: agent.runtime_name(device),
-        provider: agent.provider.as_str().to_owned(),
-        version: agent.version_line.clone(),
-        status: "online",
-        profile_id: None,
-    });
-    let request = RegisterRequest {
-        workspace_id: workspace.clone(),
-        daemon_id: host.identity.daemon_id.clone(),
-        legacy_daemon_ids: host.identity.legacy_daemon_ids.clone(),
-        device_name: device.clone(),
-        cli_version: host.identity.cli_version.clone(),
-        launched_by: host.identity.launched_by.clone(),
-        runtimes: offered.collect(),
-        failed_profiles: Vec::new(),
-    };
-    let reply = host.client.register(&request, limit).await?;
-    if reply.runtimes.unusable > 0 {
-        return Err(CallError::Undecodable {
-            status: 200,
-            why: format!("{} of the runtimes in it cannot be read", reply.runtimes.unusable),
-        });
-    }
-    let runtimes = reply.runtimes.items.into_iter().filter(|runtime| {
-        let usable = is_safe_component(runtime.id.as_str());
-        if !usable {
-            tracing::error!(%workspace, "the server names a runtime whose id can be no part of a URL; it is not used");
-        }
-        usable
-    });
-    let runtimes: Vec<Registered> = runtimes
-        .map(|r| Registered {
-            id: r.id,
-            provider: Provider::new(r.provider.to_ascii_lowercase()),
-            profile: None,
-        })
-        .collect();
-    tracing::info!(%workspace, runtimes = runtimes.len(), "registered");
-    Ok(ApiReply::Registered { runtimes })
+    let list = listed.list.clone();
+    drop(listed);
+    host.forget_others(&list);
+    Ok(ApiReply::Workspaces { list, legacy })
 }
 
 /// What the core needs to know of a failure.
@@ -309,6 +266,7 @@ fn name(call: &ApiCall) -> &'static str {
     match call {
         ApiCall::Renew => "renew",
         ApiCall::Workspaces => "workspaces",
+        ApiCall::Profiles { .. } => "runtime-profiles",
         ApiCall::Register { .. } => "register",
         ApiCall::RecoverOrphans { .. } => "recover-orphans",
         ApiCall::Deregister { .. } => "deregister",

@@ -3,6 +3,7 @@
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
+use super::probe;
 use crate::book::Entry;
 use crate::prepare::reuse::{Decision, FreshBecause, Reuse};
 use crate::prepare::seal::{self, Meta, Theirs};
@@ -64,6 +65,7 @@ pub(super) async fn perform(
             }
             Ok(FsReply::Done)
         }
+        FsCall::Probe { all } => probe::look(host, *all, cancel).await,
         _ => Err(gone),
     }
 }

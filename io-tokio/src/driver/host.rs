@@ -2,26 +2,27 @@
 
 use super::local::Numbers;
 use super::over::Line;
+use super::served::Served;
 use crate::book::Book;
 use crate::clock::Clock;
 use crate::config::Settings;
-use crate::discover::{Discovery, FoundAgent};
+use crate::discover::Prober;
 use crate::http::Client;
 use crate::identity::Identity;
 use crate::ledger::Store;
 use crate::log::{Redactor, Registration};
 use crate::supervise::Launcher;
+use crate::wire::register::Repos;
 use longshore_core::config::Timing;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
 use longshore_core::event::Event;
-use longshore_core::id::{ConnGen, Generation, PathKey, Provider, RuntimeId, WorkspaceId};
-use std::collections::BTreeMap;
+use longshore_core::id::{ConnGen, Generation, PathKey, ProfileId, Provider, RuntimeId, WorkspaceId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{SetOnce, mpsc};
 
 /// Capabilities that are told to the server: only those that are there.
 pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1", "rpc-v1"];
@@ -52,13 +53,14 @@ pub struct Host {
     pub redactor: Redactor,
     /// Both clocks.
     pub clock: Arc<Clock>,
-    /// Agent CLIs, once they are found.
-    pub(super) agents: OnceLock<Discovery>,
-    /// Set when `agents` is.
-    pub(super) found: CancellationToken,
+    /// The agent CLIs of this machine.
+    pub prober: Prober,
+    /// Set when the core has heard of all that earlier processes left.
+    pub(super) recovered: SetOnce<()>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) set: Mutex<RuntimeSet>,
     pub(super) listed: Mutex<Listed>,
+    pub(super) served: Mutex<Served>,
     /// Numbers for people's own directories.
     pub(super) directories: Mutex<Numbers>,
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
@@ -88,6 +90,8 @@ pub(super) struct RuntimeSet {
 pub(super) struct Hosted {
     pub(super) workspace: WorkspaceId,
     pub(super) provider: Provider,
+    /// Set if it is a custom one.
+    pub(super) profile: Option<ProfileId>,
     pub(super) claimable: bool,
 }
 
@@ -95,8 +99,8 @@ impl RuntimeSet {
     pub(super) fn change(&mut self, set: Generation, runtime: RuntimeId, change: RuntimeChange) {
         self.set = set;
         match change {
-            RuntimeChange::Added { workspace, provider, .. } => {
-                self.runtimes.insert(runtime, Hosted { workspace, provider, claimable: false });
+            RuntimeChange::Added { workspace, provider, profile } => {
+                self.runtimes.insert(runtime, Hosted { workspace, provider, profile, claimable: false });
             }
             RuntimeChange::Claimable => {
                 if let Some(hosted) = self.runtimes.get_mut(&runtime) {
@@ -152,31 +156,41 @@ impl Host {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).take_if(|line| line.conn == conn);
     }
 
-    /// The provider of a runtime that is ours.
-    pub(super) fn provider_of(&self, runtime: &RuntimeId) -> Option<Provider> {
-        self.set().runtimes.get(runtime).map(|hosted| hosted.provider.clone())
+    pub(super) fn served(&self) -> MutexGuard<'_, Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says which agent CLIs there are. Registrations wait for this; only the first discovery of a process counts.
-    pub fn set_found(&self, agents: Discovery) {
-        drop(self.agents.set(agents));
-        self.found.cancel();
+    /// The workspaces that have runtimes here.
+    pub(super) fn workspaces(&self) -> BTreeSet<WorkspaceId> {
+        self.set().runtimes.values().map(|hosted| hosted.workspace.clone()).collect()
     }
 
-    /// What agent CLIs there are, as soon as that is known.
-    pub(super) async fn found(&self) -> Option<&Discovery> {
-        self.found.cancelled().await;
-        self.agents.get()
+    /// Forgets what is known of workspaces that are neither in the list nor have a runtime here.
+    pub(super) fn forget_others(&self, listed: &[WorkspaceId]) {
+        let mut kept = self.workspaces();
+        kept.extend(listed.iter().cloned());
+        self.served().retain(&kept);
+    }
+
+    /// The repositories of a workspace, as its last registration named them.
+    pub fn repos(&self, workspace: &WorkspaceId) -> Arc<Repos> {
+        self.served().repos(workspace)
+    }
+
+    /// The provider of a runtime that is ours, and the custom runtime that it is, if it is one.
+    pub(super) fn made_of(&self, runtime: &RuntimeId) -> Option<(Provider, Option<ProfileId>)> {
+        self.set().runtimes.get(runtime).map(|hosted| (hosted.provider.clone(), hosted.profile.clone()))
+    }
+
+    /// The core has heard of all that earlier processes left. No look at the agent CLIs ends before this, and so nothing is registered.
+    pub fn set_recovered(&self) {
+        // It is said once; again changes nothing.
+        let _ = self.recovered.set(());
     }
 
     /// A variable of the daemon's own environment.
     pub(super) fn var(&self, name: &str) -> Option<&std::ffi::OsStr> {
         self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
-    }
-
-    /// The program of a provider, if it was found.
-    pub(super) fn agent(&self, provider: &str) -> Option<&FoundAgent> {
-        self.agents.get()?.agents.iter().find(|agent| agent.provider.as_str() == provider)
     }
 
     /// Keeps a claim's credential out of the log for as long as the claim is known.

@@ -112,6 +112,9 @@ async fn live(
                 LinkEvent::HintsLost => {
                     tell(WsEvent::TaskAvailable { runtime: None, task: None }).await;
                     tell(WsEvent::WorkspacesChanged).await;
+                    for workspace in host.workspaces() {
+                        tell(WsEvent::ProfilesChanged { workspace }).await;
+                    }
                 }
                 LinkEvent::Down(reason) => {
                     tracing::debug!(%reason, "control connection is gone");
@@ -136,7 +139,8 @@ fn for_core(frame: Inbound) -> Option<WsEvent> {
             let (gone, claims) = (ack.runtime_gone, ack.speaks_rpc());
             WsEvent::Ack { gone, claims, runtime: RuntimeId::new(ack.runtime_id), actions: Vec::new() }
         }
-        // Custom runtimes are not part of this version, and answers to claims do not go through the core.
-        Inbound::ProfilesChanged { .. } | Inbound::Rpc(_) => return None,
+        Inbound::ProfilesChanged { workspace_id } => WsEvent::ProfilesChanged { workspace: workspace_id },
+        // Answers to claims do not go through the core.
+        Inbound::Rpc(_) => return None,
     })
 }

@@ -11,10 +11,15 @@ mod local;
 mod messages;
 mod offers;
 mod over;
+mod probe;
+mod profiles;
+mod program;
 mod published;
 mod record;
 mod recover;
+mod register;
 mod run;
+mod served;
 mod silence;
 
 pub use host::{CAPABILITIES, Host};
@@ -22,6 +27,7 @@ pub use local::LocalDirectory;
 pub use record::Record;
 pub use recover::recover;
 
+use crate::discover::Prober;
 use crate::health::HealthSnapshot;
 use crate::http::Limit;
 use crate::trace_sink::SinkError;
@@ -31,7 +37,7 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, WsCmd};
-use longshore_core::event::{ClaimKey, Event, RunEvent};
+use longshore_core::event::{ClaimKey, Event, FsReply, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
 use longshore_core::time::Instant;
@@ -39,9 +45,9 @@ use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{SetOnce, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Events that wait for the core; whoever brings more waits too.
@@ -88,6 +94,8 @@ pub struct Parts {
     pub redactor: crate::log::Redactor,
     /// See [`Host`].
     pub clock: Arc<crate::clock::Clock>,
+    /// Which agent CLIs are looked for, and where.
+    pub search: crate::discover::Search,
 }
 
 /// The core with all that serves it.
@@ -101,8 +109,6 @@ pub struct Driver {
     runs: BTreeMap<OpId, mpsc::UnboundedSender<KillStep>>,
     conn: Option<Conn>,
     health: watch::Sender<HealthSnapshot>,
-    /// Whether health answers name the agent CLIs that were found.
-    found_told: bool,
     exit: Option<ExitReport>,
     /// When the ledger tries again what it could not write.
     write_again_at: Option<tokio::time::Instant>,
@@ -134,11 +140,12 @@ impl Driver {
             cli_dir: parts.cli_dir,
             redactor: parts.redactor,
             clock: parts.clock,
-            agents: OnceLock::new(),
-            found: CancellationToken::new(),
+            prober: Prober::new(parts.search),
+            recovered: SetOnce::new(),
             events: sender,
             set: Mutex::new(RuntimeSet::default()),
             listed: Mutex::new(Listed::default()),
+            served: Mutex::default(),
             directories: Mutex::default(),
             registrations: Mutex::default(),
             reached: AtomicBool::new(true),
@@ -158,7 +165,6 @@ impl Driver {
             runs: BTreeMap::new(),
             conn: None,
             health,
-            found_told: false,
             exit: None,
             write_again_at: None,
         };
@@ -199,6 +205,7 @@ impl Driver {
         for request in self.requests.values() {
             request.cancel();
         }
+        self.host.prober.close().await;
         // Only supervisors that wait for a task are ended.
         self.host.launcher.close().await;
         let ledger = self.host.ledger.clone();
@@ -244,10 +251,6 @@ impl Driver {
                     self.step(&event);
                 }
             }
-            () = self.host.found.cancelled(), if !self.found_told => {
-                self.found_told = true;
-                self.publish_agents();
-            }
             () = tokio::time::sleep_until(again.unwrap_or_else(tokio::time::Instant::now)), if again.is_some() => {}
             () = pause => {
                 // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
@@ -266,6 +269,9 @@ impl Driver {
             Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
             Event::Run { op, run: RunEvent::Ended { .. } } => drop(self.runs.remove(op)),
             _ => {}
+        }
+        if matches!(event, Event::Fs { r: Ok(FsReply::Probed { .. }), .. }) {
+            self.publish_agents();
         }
         let now = self.host.clock.now();
         self.daemon.handle(now, event, &mut self.effects);

@@ -51,10 +51,12 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
     let trouble = trouble(&task, &binding);
     let root = prepare::predicted_root(&task.workspace_id, &task.id);
     let prior = prior(&host.settings.workspaces_root, &task);
-    let provider =
-        host.provider_of(&runtime).map(|provider| provider.as_str().to_owned()).unwrap_or_default();
+    let (provider, profile) = match host.made_of(&runtime) {
+        Some((provider, profile)) => (provider.as_str().to_owned(), profile),
+        None => Default::default(),
+    };
     let id = TaskId::new(task.id.as_str());
-    let entry = host.book.add(task, provider);
+    let entry = host.book.add(task, provider, profile);
     host.register_secret(entry.claim.0, &entry.task.auth_token);
     let mut in_place = false;
     if let Binding::Directory(directory) = binding {

@@ -1,6 +1,7 @@
 //! What health answers say, published as it changes.
 
 use super::Driver;
+use crate::discover::{Problem, SkippedAgent};
 use crate::health::{DaemonState, HealthSnapshot, WorkspaceHealth};
 use longshore_core::effect::{PhaseName, StopPhase};
 use std::collections::BTreeMap;
@@ -42,13 +43,22 @@ impl Driver {
         });
     }
 
-    /// Publishes which agent CLIs were found.
+    /// Publishes what the latest look at the agent CLIs found. One that worked and now takes its time is still used.
     pub(super) fn publish_agents(&self) {
-        let Some(found) = self.host.agents.get() else { return };
-        self.health.send_modify(|snapshot| {
-            snapshot.agents = found.agents.iter().map(|agent| agent.provider.as_str().to_owned()).collect();
-            let skipped = found.skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string()));
-            snapshot.skipped_agents = skipped.collect();
+        let prober = &self.host.prober;
+        let Some(found) = prober.latest() else { return };
+        let is_used = |skipped: &SkippedAgent| {
+            skipped.problem == Problem::Slow && prober.known(skipped.cli.provider).is_some()
+        };
+        let (slow, skipped): (Vec<_>, Vec<_>) = found.skipped.iter().partition(|skipped| is_used(skipped));
+        let works = found.agents.iter().map(|agent| agent.cli).chain(slow.iter().map(|slow| slow.cli));
+        let agents: Vec<String> = works.map(|cli| cli.provider.to_owned()).collect();
+        let skipped: BTreeMap<_, _> =
+            skipped.iter().map(|s| (s.cli.provider.to_owned(), s.problem.to_string())).collect();
+        self.health.send_if_modified(|snapshot| {
+            let is_news = (&snapshot.agents, &snapshot.skipped_agents) != (&agents, &skipped);
+            (snapshot.agents, snapshot.skipped_agents) = (agents, skipped);
+            is_news
         });
     }
 }

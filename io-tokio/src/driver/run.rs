@@ -2,6 +2,7 @@
 
 use super::follow::Follower;
 use super::host::Host;
+use super::program;
 use crate::book::{Entry, Stream};
 use crate::brief::{self, Turn};
 use crate::ledger::KeptOutcome;
@@ -230,11 +231,9 @@ async fn launch(
         );
         return Err(refuse(FailReason::Unknown, text));
     };
-    let Some(agent) = host.agent(&entry.provider) else {
-        let text = format!("the {} program is not on this machine any more", entry.provider);
-        return Err(refuse(FailReason::MissingExecutable, text));
-    };
-    let plan = plan(host, entry, call, family).map_err(|text| refuse(FailReason::Unknown, text))?;
+    let program = program::of(host, entry).await.map_err(|(reason, text)| refuse(reason, text))?;
+    let plan =
+        plan(host, entry, call, family, program.prefix).map_err(|text| refuse(FailReason::Unknown, text))?;
     let prepared = entry.disk().ready.take();
     let ready = match prepared {
         Some(ready) => ready,
@@ -244,7 +243,7 @@ async fn launch(
             Err(error) => return Err(refuse(FailReason::ProcessFailure, error.to_string())),
         },
     };
-    let mut spec = LaunchSpec::new(entry.id.as_str(), number, agent.path.clone(), plan.cwd);
+    let mut spec = LaunchSpec::new(entry.id.as_str(), number, program.path, plan.cwd);
     spec.args = plan.args.iter().map(OsString::from).collect();
     spec.env = plan.env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     spec.prompt = family.first_input(&plan.prompt).into_bytes();
@@ -289,7 +288,13 @@ struct Plan {
 }
 
 /// All that the launch needs, or why there can be none.
-fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result<Plan, String> {
+fn plan(
+    host: &Host,
+    entry: &Entry,
+    call: &LaunchCall,
+    family: Family,
+    launch_prefix: Vec<String>,
+) -> Result<Plan, String> {
     let disk = entry.disk();
     let (Some(prepared), Some(temp)) = (&disk.prepared, &disk.temp) else {
         return Err("the task has no prepared directory; this is a bug".to_owned());
@@ -321,6 +326,7 @@ fn plan(host: &Host, entry: &Entry, call: &LaunchCall, family: Family) -> Result
     let path =
         |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let options = Options {
+        launch_prefix,
         model: agent
             .map(|agent| agent.model.clone())
             .filter(|model| !model.is_empty())

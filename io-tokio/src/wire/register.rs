@@ -5,7 +5,7 @@ use super::lenient;
 use super::task::Repo;
 use longshore_core::id::{RuntimeId, WorkspaceId};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -75,9 +75,17 @@ pub struct RuntimeProfile {
     /// Who sees it; informational.
     #[serde(default, deserialize_with = "lenient::field")]
     pub visibility: String,
-    /// Whether it is in use; the server lists no others.
-    #[serde(default, deserialize_with = "lenient::field")]
+    /// Whether it is in use; the server lists no others, so that one that does not say is.
+    #[serde(default = "yes", deserialize_with = "unless_no")]
     pub enabled: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn unless_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    lenient::field::<D, Option<bool>>(from).map(|said| said.unwrap_or(true))
 }
 
 /// Reads the reply to `runtime-profiles`.
@@ -302,6 +310,20 @@ mod tests {
         let bare = RegisterReply::decode(r#"{"runtimes":[],"settings":null}"#).expect("a reply");
         assert!(bare.repos.settings.names_co_author());
         assert!(RegisterReply::decode("{}").is_err());
+    }
+
+    #[test]
+    fn custom_runtimes_are_read_one_by_one_and_are_in_use_unless_they_say_no() {
+        let text = r#"{"workspace_id":"w","runtime_profiles":[
+            {"id":"a","display_name":"A","protocol_family":"claude","command_name":"a","fixed_args":["x",1],"enabled":true},
+            {"id":"b","fixed_args":null},{"id":"c","enabled":false},{"id":"d","enabled":"odd"},{"display_name":"no id"},7]}"#;
+        let read = runtime_profiles(text).expect("a reply");
+        let enabled: Vec<_> = read.items.iter().map(|one| (one.id.as_str(), one.enabled)).collect();
+        assert_eq!(enabled, [("a", true), ("b", true), ("c", false), ("d", true)]);
+        assert_eq!((read.unusable, read.items[0].fixed_args.as_slice()), (2, &["x".to_owned()][..]));
+        assert!(runtime_profiles("[]").is_err());
+        let none = runtime_profiles(r#"{"runtime_profiles":null}"#).expect("a reply");
+        assert_eq!((none.items.len(), none.unusable), (0, 0));
     }
 
     #[test]

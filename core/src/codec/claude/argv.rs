@@ -1,6 +1,6 @@
 //! The arguments of a run.
 
-use crate::codec::arg_filter::{Blocked, FlagKind, add_allowed};
+use crate::codec::arg_filter::{Blocked, FlagKind, add_allowed, add_prefix};
 use crate::codec::options::{Args, Options};
 
 /// Flags that carry the protocol itself.
@@ -16,10 +16,23 @@ const BLOCKED: &[Blocked] = &[
 /// Blocked too where the task has a settings file of its own.
 const SETTINGS: Blocked = ("--settings", FlagKind::Value);
 
+/// Those of a custom runtime's arguments that may come before all others, for whatever the program is started for.
+pub fn launch_prefix(prefix: &[String]) -> Args {
+    let mut args = Args::default();
+    add_prefix(&mut args, prefix, BLOCKED);
+    args
+}
+
 /// The arguments that start a run. Nobody is there to answer, so asking the user is switched off; the prompt is not
 /// among them, as it goes to stdin.
 pub fn argv(options: &Options) -> Args {
-    let mut args = Args::new(&[
+    let mut blocked = BLOCKED.to_vec();
+    if !options.settings_path.is_empty() {
+        blocked.push(SETTINGS);
+    }
+    let mut args = Args::default();
+    add_prefix(&mut args, &options.launch_prefix, &blocked);
+    args.fixed(&[
         "-p",
         "--output-format",
         "stream-json",
@@ -41,10 +54,6 @@ pub fn argv(options: &Options) -> Args {
     }
     args.value("--resume", &options.resume_session);
 
-    let mut blocked = BLOCKED.to_vec();
-    if !options.settings_path.is_empty() {
-        blocked.push(SETTINGS);
-    }
     add_allowed(&mut args, &options.extra_args, &blocked);
     add_allowed(&mut args, &options.custom_args, &blocked);
 

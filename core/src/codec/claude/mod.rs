@@ -11,7 +11,7 @@ mod turn;
 mod usage;
 mod verdict;
 
-pub use argv::argv;
+pub use argv::{argv, launch_prefix};
 pub use input::first_input;
 pub use preflight::{BypassAsRoot, check_bypass};
 

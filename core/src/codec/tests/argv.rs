@@ -38,6 +38,7 @@ fn inv_agents_26_19_argv_of_a_plain_run_is_exact() {
 #[test]
 fn inv_agents_26_19_argv_with_everything_set_is_in_order() {
     let args = Family::Claude.argv(&Options {
+        launch_prefix: Vec::new(),
         model: "m-1".into(),
         thinking_level: "high".into(),
         max_turns: 7,
@@ -91,4 +92,19 @@ fn bug_31_the_prompt_is_one_line_on_stdin_whatever_is_in_it() {
     let content = serde_json::json!([{"type": "text", "text": prompt}]);
     assert_eq!(event, serde_json::json!({"type": "user", "message": {"role": "user", "content": content}}));
     assert!(json::parse(line).is_some());
+}
+
+#[test]
+fn inv_agents_26_3_the_prefix_of_a_custom_runtime_comes_first_and_cannot_break_the_protocol() {
+    let prefix = ["code", "--profile=work", "-p", "--output-format", "text", "--settings", "mine"];
+    let mut options =
+        Options { launch_prefix: prefix.map(String::from).into(), model: "m".into(), ..Options::default() };
+    let args = Family::Claude.argv(&options);
+    assert_eq!(args.args[..4], ["code", "--profile=work", "--settings", "mine"]);
+    assert_eq!(args.args[4..6], ["-p", "--output-format"]);
+    assert_eq!(args.warnings.len(), 2, "{:?}", args.warnings);
+    options.settings_path = "/s".into();
+    assert_eq!(Family::Claude.argv(&options).args[..3], ["code", "--profile=work", "-p"]);
+    let asked = Family::Claude.launch_prefix(&options.launch_prefix).args;
+    assert_eq!(asked, ["code", "--profile=work", "--settings", "mine"]);
 }
