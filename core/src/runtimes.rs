@@ -36,6 +36,8 @@ struct Runtime {
     vain: u8,
     #[serde(default)]
     failures: Failures,
+    /// That is to be done once the server takes the credential again.
+    barred: bool,
     /// Nothing is asked for before the reports that an earlier process left were tried once.
     held: bool,
 }
@@ -88,6 +90,8 @@ pub(crate) struct Runtimes {
     failures: Failures,
     ready: bool,
     closed: bool,
+    /// The credential is to be renewed once the server takes it again.
+    renewal_owed: bool,
 }
 
 impl Runtimes {
@@ -148,7 +152,8 @@ impl Runtimes {
 
     /// Keeps the credential alive; whatever comes of it, nothing waits for it.
     pub(crate) fn renew(&mut self, cx: &mut Cx<'_>) {
-        if !self.closed {
+        self.renewal_owed = cx.is_barred();
+        if !self.closed && !self.renewal_owed {
             let (within, every) = (cx.timing().list, cx.timing().renew);
             cx.api(ApiOp::Renew, ApiCall::Renew, within);
             cx.arm(TimerKey::Renew, every);
@@ -164,6 +169,19 @@ impl Runtimes {
             self.list_again = true;
             return;
         }
+        if !cx.is_barred() {
+            self.list(cx);
+        }
+    }
+
+    /// Asks for the list although the server refuses the credential: to see whether it still does.
+    pub(crate) fn probe(&mut self, cx: &mut Cx<'_>) {
+        if !self.closed && self.listing.is_none() {
+            self.list(cx);
+        }
+    }
+
+    fn list(&mut self, cx: &mut Cx<'_>) {
         cx.disarm(&TimerKey::Sync);
         let within = cx.timing().list;
         self.listing = Some(cx.api(ApiOp::Workspaces, ApiCall::Workspaces, within));
@@ -215,6 +233,48 @@ impl Runtimes {
         changes
     }
 
+    /// The server takes the credential again, which the list may have told. Returns the runtimes whose leftovers are to be failed now.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>, listed: bool) -> Vec<RuntimeId> {
+        if self.closed {
+            return Vec::new();
+        }
+        if self.renewal_owed {
+            self.renew(cx);
+        }
+        if !listed {
+            // One on its way may still be refused.
+            self.sync(cx);
+        }
+        let leaving: BTreeSet<&WorkspaceId> = self.leaving.values().collect();
+        let mut owed = Vec::new();
+        for (id, ws) in &mut self.workspaces {
+            if ws.registering.is_none() && !leaving.contains(id) && std::mem::take(&mut ws.again) {
+                owed.push(id.clone());
+            }
+        }
+        for workspace in owed {
+            self.register_owed(cx, &workspace);
+        }
+        let barred = |(id, runtime): (&RuntimeId, &mut Runtime)| {
+            std::mem::take(&mut runtime.barred).then(|| id.clone())
+        };
+        self.runtimes.iter_mut().filter_map(barred).collect()
+    }
+
+    /// Registers a workspace that had to wait for the credential: not sooner after the last try than after any other.
+    fn register_owed(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
+        let Some(ws) = self.workspaces.get(workspace) else { return };
+        if !ws.failures.any() {
+            self.register_coalesced(cx, workspace);
+            return;
+        }
+        let least = REGISTER_BACKOFF_BASE.min(cx.timing().register_retry);
+        match ws.last.map(|last| last.after(least)) {
+            Some(due) if due > cx.now.mono => cx.arm_at(TimerKey::Register(workspace.clone()), due),
+            _ => self.register(cx, workspace),
+        }
+    }
+
     fn sync_period(&self, cx: &Cx<'_>) -> Duration {
         let timing = &cx.cfg.timers;
         if self.runtimes.is_empty() && self.workspaces.values().all(|ws| ws.registering.is_none()) {
@@ -242,7 +302,7 @@ impl Runtimes {
         }
         let leaving = self.is_leaving(workspace);
         let Some(ws) = self.workspaces.get_mut(workspace) else { return };
-        if ws.registering.is_some() || leaving {
+        if ws.registering.is_some() || leaving || cx.is_barred() {
             ws.again = true;
             return;
         }
@@ -287,6 +347,7 @@ impl Runtimes {
                 let shape = Backoff { base: REGISTER_BACKOFF_BASE.min(cap), cap };
                 let wait = ws.failures.next_wait(shape, &mut cx.env.rng);
                 cx.arm(TimerKey::Register(workspace.clone()), wait);
+                ws.again = cx.is_barred();
             }
         }
         self.list_soon_if_idle(cx);
@@ -343,7 +404,8 @@ impl Runtimes {
             self.changed(cx, &id, change);
             changes.push(Change::Added(id.clone()));
             let ours = ours(&id);
-            let recovering = (ours == Ours::Nothing).then(|| fail_leftovers(cx, &id));
+            let barred = ours == Ours::Nothing && cx.is_barred();
+            let recovering = (ours == Ours::Nothing && !barred).then(|| fail_leftovers(cx, &id));
             let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
             let (workspace_of, provider_of) = (workspace.clone(), provider.clone());
             let runtime = Runtime {
@@ -352,6 +414,7 @@ impl Runtimes {
                 recovering,
                 vain: 0,
                 failures: Failures::default(),
+                barred,
                 held,
             };
             self.runtimes.insert(id.clone(), runtime);
@@ -417,6 +480,7 @@ impl Runtimes {
         let Some(runtime) = self.runtimes.get_mut(id).filter(|_| !self.closed) else { return changes };
         match ours {
             Ours::Untried => runtime.held = true,
+            Ours::Nothing if cx.is_barred() => runtime.barred = true,
             Ours::Nothing => runtime.recovering = Some(fail_leftovers(cx, id)),
             Ours::Busy => {
                 let provider = runtime.provider.clone();
@@ -435,6 +499,7 @@ impl Runtimes {
         match ours {
             Ours::Untried => {}
             Ours::Nothing if self.closed => {}
+            Ours::Nothing if cx.is_barred() => (runtime.held, runtime.barred) = (false, true),
             Ours::Nothing => {
                 runtime.held = false;
                 runtime.recovering = Some(fail_leftovers(cx, id));

@@ -27,6 +27,8 @@ pub(crate) struct Report {
     failures: Failures,
     /// The last try found nobody.
     unreachable: bool,
+    /// The last try was refused because of the credential.
+    barred: bool,
     since: Instant,
 }
 
@@ -66,6 +68,7 @@ impl Report {
             tries: 0,
             failures: Failures::default(),
             unreachable: false,
+            barred: false,
             since: cx.now.mono,
         }
     }
@@ -118,8 +121,17 @@ impl Report {
         self.op.is_none() && self.unreachable && self.failures.is_grown()
     }
 
+    /// The server takes the credential again.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if self.barred && self.op.is_none() {
+            cx.disarm(&TimerKey::ReportRetry(claim));
+            self.send(cx, claim);
+        }
+    }
+
     fn wait(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: ApiError) -> Step {
         self.unreachable = matches!(error, ApiError::NotSent | ApiError::Unknown);
+        self.barred = error.is_about_credential();
         if error.refusal() == Some(Refusal::Unauthorized) {
             cx.fact(Fact::Unauthorized);
         }
@@ -132,6 +144,7 @@ impl Report {
         if let ApiError::Throttled { retry_after_ms: Some(ms) } = error {
             wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
         }
+        let wait = cx.patience(wait, error);
         cx.arm(TimerKey::ReportRetry(claim), wait);
         Step::Wait
     }
