@@ -110,9 +110,9 @@ impl Beats {
         !self.asked.is_empty()
     }
 
-    /// All are due: the server may have waited for them. Those for which the connection answers beat over it, the others over HTTP.
+    /// All are due, unless the credential is refused: the server may have waited for them. Those for which the connection answers beat over it, the others over HTTP.
     pub(crate) fn all_now(&mut self, cx: &mut Cx<'_>) {
-        if self.closed {
+        if self.closed || cx.is_barred() {
             return;
         }
         let interval = cx.timing().beat;

@@ -92,13 +92,20 @@ impl State {
         }
     }
 
-    /// Everything that waited for this is done at once. `listed` says that the list is what tells it.
+    /// The server takes the credential from now on. `listed` says that the list is what tells it.
     fn access_back(&mut self, listed: bool, out: &mut Effects) {
         self.turn(Turn::Back);
-        let named = self.named();
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
+        self.back = Some(listed);
+        split!(self, out => cx);
         cx.disarm(&TimerKey::Access);
         cx.fact(Fact::AccessBack);
+    }
+
+    /// Everything that waited for the credential is done at once: after the event that says so has had its effect.
+    pub(super) fn catch_up(&mut self, out: &mut Effects) {
+        let Some(listed) = self.back.take() else { return };
+        let named = self.named();
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
         let owed = runtimes.unbarred(&mut cx, listed);
         beats.all_now(&mut cx);
         claims.wake(&mut cx, None);

@@ -65,6 +65,8 @@ struct State {
     unreached: BTreeSet<ClaimKey>,
     /// Tasks whose status is to be looked at once there is room for that.
     look_line: VecDeque<ClaimKey>,
+    /// Within a step: access is back, and whether the list told it.
+    back: Option<bool>,
     /// Claims of an earlier process whose report was not tried yet in this one: those of their runtimes wait.
     first_reports: BTreeSet<(RuntimeId, ClaimKey)>,
     shutdown: Shutdown,
@@ -129,6 +131,7 @@ impl Daemon {
             late: Late::default(),
             unreached: BTreeSet::new(),
             look_line: VecDeque::new(),
+            back: None,
             first_reports: BTreeSet::new(),
             shutdown: Shutdown::default(),
             dialled: false,
@@ -152,6 +155,7 @@ impl Daemon {
             return;
         }
         self.state.route(event, out);
+        self.state.catch_up(out);
         if u128::from(slept) >= self.state.cfg.timers.sleep.as_millis().max(1) {
             self.state.woke(slept, out);
         }
