@@ -1,7 +1,9 @@
 //! What every machine of the core may use: time, settings, the table of requests, the deadlines, chance, and the way out.
 
+use crate::access::{self, Access};
 use crate::config::{Config, Timing};
 use crate::effect::{ApiCall, Effect, Effects, Fact, FsCall, KillStep, LaunchCall, PhaseName, WsCmd};
+use crate::error::ApiError;
 use crate::event::ClaimKey;
 use crate::id::{ConnGen, OpId};
 use crate::op::{ApiOp, FsOp, GcOp, OpKind, Ops};
@@ -17,6 +19,8 @@ pub(crate) struct Env {
     pub(crate) ops: Ops,
     pub(crate) timers: Timers,
     pub(crate) rng: Rng,
+    /// Whether the server takes the credential.
+    pub(crate) access: Access,
 }
 
 /// One step's view of it.
@@ -30,6 +34,17 @@ pub(crate) struct Cx<'a> {
 impl Cx<'_> {
     pub(crate) fn timing(&self) -> &Timing {
         &self.cfg.timers
+    }
+
+    /// Whether the server refuses the credential: then nothing new is begun, and what is due waits until that has changed.
+    pub(crate) const fn is_barred(&self) -> bool {
+        self.env.access.is_lost()
+    }
+
+    /// How long to wait after this failure, if it would otherwise be `wait`: what is refused because of the credential is not asked for more
+    /// often than whether that is still so.
+    pub(crate) fn patience(&mut self, wait: Duration, error: ApiError) -> Duration {
+        if error.is_about_credential() { wait.max(access::later(self)) } else { wait }
     }
 
     /// Asks the server; the request is cancelled after `within`.

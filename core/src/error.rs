@@ -84,6 +84,11 @@ impl ApiError {
         matches!(self, Self::Unknown | Self::Undecodable | Self::Server { status: 502 | 504 })
     }
 
+    /// Whether the credential is not good enough for this request.
+    pub const fn is_about_credential(self) -> bool {
+        matches!(self, Self::Refused { kind, .. } if kind.is_about_credential())
+    }
+
     /// What a refusal is about, if this is one.
     pub const fn refusal(self) -> Option<Refusal> {
         match self {

@@ -168,7 +168,7 @@ impl GcClock {
             match what {
                 _ if roots.is_held(&root) => {}
                 Some(Collect::Keep) => {}
-                None if self.unanswered >= MOST_UNANSWERED => {}
+                None if self.unanswered >= MOST_UNANSWERED || cx.is_barred() => {}
                 None => {
                     let within = cx.timing().request;
                     let call = ApiCall::Collectable { root: root.clone() };

@@ -70,7 +70,7 @@ pub fn is_safe_component(text: &str) -> bool {
 }
 
 /// One request to the outside; never reused in a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OpId(pub u64);
 

@@ -1,6 +1,7 @@
 //! The late outbox: what could not be delivered while its task held a slot and a directory, and is tried until it is. One request
 //! at a time; an entry that fails goes to the back.
 
+use crate::access;
 use crate::backoff::Failures;
 use crate::effect::{ApiCall, Effect, Fact, Keep, ReportKind};
 use crate::env::Cx;
@@ -47,6 +48,8 @@ pub(crate) struct Late {
     failures: Failures,
     /// The server could not be reached at the last try.
     unreachable: bool,
+    /// The last try was refused because of the credential.
+    barred: bool,
     /// The process is to end: every entry gets one more try, at once. Entries that had theirs are behind those that had not.
     last: bool,
 }
@@ -72,7 +75,11 @@ impl Late {
             return;
         }
         self.queue.push_back(entry);
-        if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
+        if self.op.is_none() && cx.is_barred() {
+            // Its last try was not long ago.
+            self.barred = true;
+            access::try_later(cx, TimerKey::Late);
+        } else if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
             let base = cx.timing().late_backoff.base;
             cx.arm(TimerKey::Late, base);
         }
@@ -122,6 +129,22 @@ impl Late {
         }
     }
 
+    /// The server takes the credential again.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>) {
+        if self.barred && !self.last {
+            self.failures.reset();
+            self.send(cx);
+        }
+    }
+
+    /// The machine has slept: the waits that it did not live through are over.
+    pub(crate) fn woke(&mut self, cx: &mut Cx<'_>) {
+        if self.unreachable && !self.last {
+            self.failures.reset();
+            self.send(cx);
+        }
+    }
+
     /// Sends the next thing of the first entry: the report first, as it is what people wait for, then messages, then usage.
     pub(crate) fn send(&mut self, cx: &mut Cx<'_>) {
         if self.op.is_some() {
@@ -149,6 +172,7 @@ impl Late {
         let Some((_, sending)) = self.op.take_if(|(open, _)| *open == op) else { return };
         let Some(entry) = self.queue.front_mut() else { return };
         self.unreachable = matches!(result, Err(ApiError::NotSent | ApiError::Unknown));
+        self.barred = result.as_ref().is_err_and(|error| error.is_about_credential());
         if matches!((sending, &result), (Sending::Messages { .. }, Err(error)) if error.leaves_doubt()) {
             entry.ask = true;
         }
@@ -193,6 +217,9 @@ impl Late {
         let mut wait = self.failures.next_wait(timing.late_backoff, &mut cx.env.rng);
         if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {
             wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
+        }
+        if let Some(error) = error {
+            wait = cx.patience(wait, error);
         }
         cx.arm(TimerKey::Late, wait);
         self.queue.rotate_left(1);

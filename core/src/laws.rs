@@ -6,6 +6,7 @@ mod machines;
 
 pub(crate) use machines::serving;
 
+use crate::access::Access;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, WsCmd};
@@ -68,7 +69,12 @@ impl<M: Machine> Bench<M> {
     fn new(seed: u64) -> Self {
         let cfg = Config { slots: 2, ..Config::default() };
         let now = Now::new(Instant::from_millis(5), UnixMillis(0));
-        let mut env = Env { ops: Ops::default(), timers: Timers::default(), rng: Rng::new(Seed(seed)) };
+        let mut env = Env {
+            ops: Ops::default(),
+            timers: Timers::default(),
+            rng: Rng::new(Seed(seed)),
+            access: Access::default(),
+        };
         let mut out = Effects::new();
         let machine = M::start(&mut Cx { now, cfg: &cfg, env: &mut env, out: &mut out });
         let mut bench = Self { cfg, now, env, machine, out, opened: 0 };

@@ -1,24 +1,39 @@
 //! The control connection: dialled, kept, and dialled again. It brings hints; nothing depends on it.
+//!
+//! It names the runtimes of the set, and a server refuses it as a whole because of a single one that it does not know. So after such a refusal
+//! the next dial waits until each runtime has beaten, and leaves out those that are refused. While the server refuses the credential nothing is
+//! dialled, and a connection that is up is left as it is.
 
 use crate::backoff::Failures;
 use crate::effect::WsCmd;
 use crate::env::Cx;
-use crate::id::{ConnGen, Generation};
+use crate::id::{ConnGen, Generation, RuntimeId};
 use crate::time::Instant;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
+
+/// What a connection is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Named {
+    /// The runtimes of the set in this state,
+    pub(crate) set: Generation,
+    /// but not these.
+    pub(crate) without: Vec<RuntimeId>,
+}
 
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
     /// Not wanted yet, or not any more.
     Off,
-    /// Until the timer fires.
-    Waiting,
+    /// Until the timer fires; or, if that is over already, until nothing else hinders it.
+    Waiting {
+        due: bool,
+    },
     Dialing {
-        set: Generation,
+        named: Named,
     },
     Up {
-        set: Generation,
+        named: Named,
         since: Instant,
     },
 }
@@ -32,6 +47,10 @@ pub(crate) struct Link {
     closed: bool,
     /// When everything was last looked at again because a connection came up.
     reconciled: Option<Instant>,
+    /// What the server refused a connection for, until it is known which runtime it means.
+    refused: Option<Named>,
+    /// The stretch of time, as to the credential, in which the last one was dialled.
+    epoch: u32,
 }
 
 impl Default for Link {
@@ -42,6 +61,8 @@ impl Default for Link {
             failures: Failures::default(),
             closed: false,
             reconciled: None,
+            refused: None,
+            epoch: 0,
         }
     }
 }
@@ -56,29 +77,58 @@ impl Link {
         conn == self.conn && matches!(self.state, State::Dialing { .. } | State::Up { .. })
     }
 
+    /// Whether it waits until it is known why the server has refused it.
+    pub(crate) const fn is_asking(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// In which stretch of time, as to the credential, it was dialled.
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Dials, for the first time or after a wait.
-    pub(crate) fn dial(&mut self, cx: &mut Cx<'_>, set: Generation) {
+    pub(crate) fn dial(&mut self, cx: &mut Cx<'_>, named: Named) {
         if self.closed || matches!(self.state, State::Dialing { .. } | State::Up { .. }) {
             return;
         }
         cx.disarm(&TimerKey::Link);
+        if self.is_asking() || cx.is_barred() {
+            self.state = State::Waiting { due: true };
+            return;
+        }
         self.conn.0 += 1;
-        self.state = State::Dialing { set };
-        cx.ws(self.conn, WsCmd::Connect { set, without: Vec::new() });
+        self.epoch = cx.env.access.epoch();
+        self.state = State::Dialing { named: named.clone() };
+        cx.ws(self.conn, WsCmd::Connect { set: named.set, without: named.without });
     }
 
-    /// The set of runtimes changed: a connection is for the set that it named. Returns whether one that was up is gone.
-    pub(crate) fn set_changed(&mut self, cx: &mut Cx<'_>, set: Generation) -> bool {
-        match self.state {
-            State::Up { set: old, .. } if old != set => {
-                cx.ws(self.conn, WsCmd::Close);
-                self.state = State::Waiting;
+    /// Dials if that is due and was hindered until now.
+    pub(crate) fn dial_if_due(&mut self, cx: &mut Cx<'_>, named: Named) {
+        if self.state == (State::Waiting { due: true }) {
+            self.dial(cx, named);
+        }
+    }
+
+    /// Closes one that is up or being made, and dials at once.
+    fn dial_anew(&mut self, cx: &mut Cx<'_>, named: Named) {
+        if matches!(self.state, State::Dialing { .. } | State::Up { .. }) {
+            cx.ws(self.conn, WsCmd::Close);
+            self.state = State::Waiting { due: true };
+        }
+        self.dial(cx, named);
+    }
+
+    /// The set of runtimes changed, or which of them are left out: a connection is for what it named. Returns whether one that was up is gone.
+    pub(crate) fn set_changed(&mut self, cx: &mut Cx<'_>, named: Named) -> bool {
+        match &self.state {
+            State::Up { named: old, .. } if *old != named => {
                 self.failures.reset();
-                self.dial(cx, set);
+                self.dial_anew(cx, named);
                 true
             }
-            State::Waiting => {
-                self.dial(cx, set);
+            State::Waiting { .. } => {
+                self.dial(cx, named);
                 false
             }
             State::Off | State::Dialing { .. } | State::Up { .. } => false,
@@ -86,16 +136,14 @@ impl Link {
     }
 
     /// It is up. Returns whether everything should be looked at again: not twice within a second.
-    pub(crate) fn up(&mut self, cx: &mut Cx<'_>, set: Generation) -> Up {
-        let State::Dialing { set: named } = self.state else { return Up::Ignored };
-        if named != set {
+    pub(crate) fn up(&mut self, cx: &mut Cx<'_>, named: Named) -> Up {
+        let State::Dialing { named: old } = &self.state else { return Up::Ignored };
+        if *old != named {
             // Not seen while dialling; the server would not send hints for the new ones.
-            cx.ws(self.conn, WsCmd::Close);
-            self.state = State::Waiting;
-            self.dial(cx, set);
+            self.dial_anew(cx, named);
             return Up::Ignored;
         }
-        self.state = State::Up { set, since: cx.now.mono };
+        self.state = State::Up { named, since: cx.now.mono };
         let gap = cx.timing().reconcile_gap;
         let reconcile = self.reconciled.is_none_or(|at| cx.now.mono.since(at) >= gap);
         if reconcile {
@@ -112,10 +160,40 @@ impl Link {
         {
             self.failures.reset();
         }
-        self.state = if self.closed { State::Off } else { State::Waiting };
+        self.state = if self.closed { State::Off } else { State::Waiting { due: false } };
         if !self.closed {
             let wait = self.failures.next_wait(timing.link_backoff, &mut cx.env.rng);
             cx.arm(TimerKey::Link, wait);
+        }
+    }
+
+    /// The server refused to make it because of a runtime that it names. Returns whether it is to be found out which.
+    pub(crate) fn refused(&mut self, cx: &mut Cx<'_>) -> bool {
+        let named = match &self.state {
+            State::Dialing { named } if !self.closed => Some(named.clone()),
+            _ => None,
+        };
+        self.down(cx);
+        self.refused = named;
+        self.is_asking()
+    }
+
+    /// It is known why it was refused, as far as the server says: if that has changed what is named, it is dialled at once.
+    pub(crate) fn told_why(&mut self, cx: &mut Cx<'_>, named: Named) {
+        let Some(refused) = self.refused.take() else { return };
+        if refused == named {
+            self.dial_if_due(cx, named);
+        } else if matches!(self.state, State::Waiting { .. }) {
+            self.dial(cx, named);
+        }
+    }
+
+    /// The machine has slept: whatever there was is dead, and nobody may notice for a minute.
+    pub(crate) fn woke(&mut self, cx: &mut Cx<'_>, named: Named) {
+        if self.state != State::Off && !cx.is_barred() {
+            self.failures.reset();
+            self.refused = None;
+            self.dial_anew(cx, named);
         }
     }
 

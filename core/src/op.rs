@@ -117,6 +117,11 @@ impl OpKind {
     pub(crate) const fn is_claim(&self) -> bool {
         matches!(self, Self::Api(ApiOp::Claim { .. } | ApiOp::ClaimOver { .. } | ApiOp::ClaimOne { .. }))
     }
+
+    /// Whether it looks whether a task still stands.
+    const fn is_look(&self) -> bool {
+        matches!(self, Self::Api(ApiOp::Task(_, TaskOp::Watch)))
+    }
 }
 
 /// The table.
@@ -126,12 +131,15 @@ pub(crate) struct Ops {
     open: BTreeMap<OpId, OpKind>,
     cancelled: BTreeSet<OpId>,
     strays: u64,
+    /// Looks at tasks' statuses that are on their way.
+    looks: usize,
 }
 
 impl Ops {
     pub(crate) fn open(&mut self, kind: OpKind) -> OpId {
         self.next += 1;
         let op = OpId(self.next);
+        self.looks += usize::from(kind.is_look());
         self.open.insert(op, kind);
         op
     }
@@ -180,10 +188,22 @@ impl Ops {
     fn close_if(&mut self, op: OpId, fits: impl Fn(&OpKind) -> bool) -> Option<OpKind> {
         if self.open.get(&op).is_some_and(fits) {
             self.cancelled.remove(&op);
-            return self.open.remove(&op);
+            let closed = self.open.remove(&op);
+            self.looks -= usize::from(closed.as_ref().is_some_and(OpKind::is_look));
+            return closed;
         }
         self.strays += 1;
         None
+    }
+
+    /// The request that was sent last.
+    pub(crate) const fn last(&self) -> OpId {
+        OpId(self.next)
+    }
+
+    /// How many looks at tasks' statuses are on their way.
+    pub(crate) const fn looks(&self) -> usize {
+        self.looks
     }
 
     /// Counts an event that names something which is not there.

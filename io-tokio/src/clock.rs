@@ -1,12 +1,15 @@
 //! The clocks of the machine, read together as the core wants them.
 //!
-//! Linux counts suspend on `CLOCK_BOOTTIME`; the timers of tokio do not, so after a wake-up this clock is asked first. What that clock is
+//! Linux counts suspend on `CLOCK_BOOTTIME`; the timers of tokio do not, so what waits for an instant of this clock waits with an
+//! [`Alarm`](crate::alarm::Alarm). What that clock is
 //! ahead of `CLOCK_MONOTONIC`, which stands still meanwhile, is how long the machine slept.
 
 use longshore_core::time::{Instant, Now, UnixMillis};
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
 
 #[cfg(target_os = "linux")]
 const SUSPEND_AWARE: ClockId = ClockId::Boottime;
@@ -20,6 +23,20 @@ pub struct Clock {
     origin: Reading,
     last_ms: AtomicU64,
     last_slept_ms: AtomicU64,
+    /// Only where a test says when the machine sleeps: nanoseconds that it did.
+    sleeper: Option<watch::Receiver<u64>>,
+}
+
+/// Says when the machine of a clock sleeps, where no machine can be put to sleep: in tests.
+#[derive(Clone, Debug)]
+pub struct Sleeper(Arc<watch::Sender<u64>>);
+
+impl Sleeper {
+    /// The machine has slept for so long.
+    pub fn sleep(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.send_modify(|slept| *slept = slept.saturating_add(ns));
+    }
 }
 
 /// Both clocks of the machine, in nanoseconds.
@@ -40,13 +57,48 @@ impl Reading {
 impl Clock {
     /// Starts the clock: this moment is [`Instant::ZERO`].
     pub fn start() -> Self {
-        Self { origin: Reading::take(), last_ms: AtomicU64::new(0), last_slept_ms: AtomicU64::new(0) }
+        Self {
+            origin: Reading::take(),
+            last_ms: AtomicU64::new(0),
+            last_slept_ms: AtomicU64::new(0),
+            sleeper: None,
+        }
+    }
+
+    /// The same, with somebody who says when the machine sleeps.
+    pub fn with_sleeper() -> (Self, Sleeper) {
+        let (sender, receiver) = watch::channel(0);
+        (Self { sleeper: Some(receiver), ..Self::start() }, Sleeper(Arc::new(sender)))
+    }
+
+    /// Nanoseconds of sleep by the word of a [`Sleeper`].
+    pub(crate) fn added(&self) -> u64 {
+        self.sleeper.as_ref().map_or(0, |sleeper| *sleeper.borrow())
+    }
+
+    /// Waits until the machine has slept, by the word of a [`Sleeper`], longer than that; for ever if there is none.
+    pub(crate) async fn set_forward(&self, from: u64) {
+        if let Some(mut sleeper) = self.sleeper.clone()
+            && sleeper.wait_for(|slept| *slept != from).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+
+    /// An instant of this clock on the machine's own, in nanoseconds.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn on_the_machine(&self, at: Instant) -> u64 {
+        let since = at.as_millis().saturating_mul(NANOS_PER_MS).saturating_sub(self.added());
+        self.origin.with_sleep.saturating_add(since)
     }
 
     /// All clocks at once. Only the wall clock ever goes back, whichever threads ask. Where the machine has no clock that counts sleep, it
     /// never slept.
     pub fn now(&self) -> Now {
-        let (mono, slept) = self.at(Reading::take());
+        let mut reading = Reading::take();
+        reading.with_sleep = reading.with_sleep.saturating_add(self.added());
+        let (mono, slept) = self.at(reading);
         Now::new(mono, wall()).with_slept(slept)
     }
 

@@ -1,6 +1,7 @@
 //! The tokio adapter of longshore: one module per kind of effect, and the `longshore` command line.
 
 pub mod agent_double;
+pub mod alarm;
 pub mod answers;
 pub mod book;
 pub mod brief;

@@ -207,7 +207,7 @@ impl Claims {
         }
         let (hold, pass, scope) = claim;
         let max = u16::try_from(hold.len()).unwrap_or(u16::MAX);
-        let again = (verdict == Verdict::OverHttp && self.gate.is_open())
+        let again = (verdict == Verdict::OverHttp && self.gate.is_open() && !cx.is_barred())
             .then(|| BatchPoller::still(&scope, max, &self.slots, runtimes))
             .flatten();
         if let Some(scope) = again {

@@ -1,5 +1,6 @@
 //! The daemon: all machines, one entry, one exit.
 
+mod access;
 mod check;
 mod collect;
 mod directory;
@@ -11,6 +12,7 @@ mod view;
 pub use check::Broken;
 pub use view::{TaskView, View};
 
+use crate::access::Access;
 use crate::beats::Beats;
 use crate::claim::Claims;
 use crate::config::{Config, ConfigError};
@@ -32,7 +34,7 @@ use crate::task::Task;
 use crate::time::{Instant, Now};
 use crate::timer::{TimerKey, Timers};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use thiserror::Error;
 
@@ -61,6 +63,10 @@ struct State {
     late: Late,
     /// Claims whose report waits for the server to be there again.
     unreached: BTreeSet<ClaimKey>,
+    /// Tasks whose status is to be looked at once there is room for that.
+    look_line: VecDeque<ClaimKey>,
+    /// Within a step: access is back, and whether the list told it.
+    back: Option<bool>,
     /// Claims of an earlier process whose report was not tried yet in this one: those of their runtimes wait.
     first_reports: BTreeSet<(RuntimeId, ClaimKey)>,
     shutdown: Shutdown,
@@ -101,7 +107,12 @@ impl Daemon {
     pub fn new(cfg: Config, seed: Seed, now: Now, out: &mut Effects) -> Result<Self, ConfigError> {
         cfg.check()?;
         let claims = Claims::new(&cfg);
-        let env = Env { ops: Ops::default(), timers: Timers::default(), rng: Rng::new(seed) };
+        let env = Env {
+            ops: Ops::default(),
+            timers: Timers::default(),
+            rng: Rng::new(seed),
+            access: Access::default(),
+        };
         let mut state = State {
             cfg,
             now,
@@ -119,6 +130,8 @@ impl Daemon {
             paths: PathLocks::default(),
             late: Late::default(),
             unreached: BTreeSet::new(),
+            look_line: VecDeque::new(),
+            back: None,
             first_reports: BTreeSet::new(),
             shutdown: Shutdown::default(),
             dialled: false,
@@ -137,11 +150,15 @@ impl Daemon {
     /// each step, and a contradiction, which is a bug of this crate, panics. An event that fits nothing is counted and ignored. Deadlines that have
     /// passed are acted upon after the event, so that an answer which comes at its deadline wins. After `Effect::Exit` nothing is.
     pub fn handle(&mut self, now: Now, event: &Event, out: &mut Effects) {
-        self.state.clamp(now);
+        let slept = self.state.clamp(now);
         if self.state.exited {
             return;
         }
         self.state.route(event, out);
+        self.state.catch_up(out);
+        if u128::from(slept) >= self.state.cfg.timers.sleep.as_millis().max(1) {
+            self.state.woke(slept, out);
+        }
         for _ in 0..TIMERS_PER_STEP {
             if self.state.leaving.is_some() {
                 break;
@@ -207,8 +224,10 @@ impl Daemon {
 }
 
 impl State {
-    /// The core's time never goes back; a clock that does is counted.
-    fn clamp(&mut self, now: Now) {
+    /// The core's time never goes back; a clock that does is counted. Returns for how many milliseconds the machine has slept since the last step.
+    fn clamp(&mut self, now: Now) -> u64 {
+        let before = self.now.slept;
         self.backward += u64::from(self.now.advance(now));
+        self.now.slept - before
     }
 }

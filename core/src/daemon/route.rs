@@ -29,7 +29,8 @@ pub(super) use split;
 impl State {
     pub(super) fn route(&mut self, event: &Event, out: &mut Effects) {
         match event {
-            Event::Tick | Event::Credential => {}
+            Event::Tick => {}
+            Event::Credential => self.another_credential(out),
             Event::Api { op, r } => self.api_ended(*op, r, out),
             Event::Fs { op, r } => {
                 split!(self, out => cx, tasks, roots);
@@ -78,9 +79,10 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
+        let Some(kind) = self.env.ops.close_api(op) else { return };
+        self.env.timers.disarm(&TimerKey::Op(op));
+        self.heard(op, &kind, r, out);
         split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached);
-        let Some(kind) = cx.env.ops.close_api(op) else { return };
-        cx.disarm(&TimerKey::Op(op));
         if r.is_ok() {
             server_answers(&mut cx, late, tasks, unreached);
         }
@@ -136,7 +138,11 @@ impl State {
                 }
             }
             ApiOp::Beat(runtime) => {
-                if beats.beaten(&mut cx, &runtime, op, r.clone()) {
+                let beaten = beats.beaten(&mut cx, &runtime, op, r.clone());
+                if beaten.another_set {
+                    self.another_set(out);
+                }
+                if beaten.gone {
                     self.gone(&runtime, out);
                 }
             }
@@ -286,11 +292,13 @@ impl State {
     }
 
     fn ws(&mut self, conn: ConnGen, event: &WsEvent, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late, unreached);
-        if !link.is_current(conn) {
-            cx.env.ops.stray();
+        if !self.link.is_current(conn) {
+            self.env.ops.stray();
             return;
         }
+        self.heard_over(event, out);
+        let named = self.named();
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late, unreached);
         if !matches!(event, WsEvent::Down | WsEvent::Refused { .. }) {
             server_answers(&mut cx, late, tasks, unreached);
         }
@@ -301,16 +309,21 @@ impl State {
         }
         match event {
             WsEvent::Up => {
-                if let Up::Yes { reconcile } = link.up(&mut cx, runtimes.generation()) {
+                if let Up::Yes { reconcile } = link.up(&mut cx, named) {
                     claims.link_up(&mut cx);
                     beats.link_up(&mut cx, conn);
                     if reconcile {
                         runtimes.sync(&mut cx);
                         runtimes.all_profiles_changed(&mut cx);
-                        for task in tasks.values_mut() {
-                            task.look(&mut cx);
-                        }
+                        self.look_at_all(out);
                     }
+                }
+            }
+            WsEvent::Refused { status: 404, kind } if *kind != Refusal::RouteMissing => {
+                beats.link_down();
+                claims.link_down();
+                if link.refused(&mut cx) {
+                    beats.ask_all(&mut cx);
                 }
             }
             WsEvent::Down | WsEvent::Refused { .. } => {
@@ -330,11 +343,7 @@ impl State {
                             .collect(),
                         None => tasks.keys().copied().collect(),
                     };
-                    for claim in here {
-                        if let Some(task) = tasks.get_mut(&claim) {
-                            task.look(&mut cx);
-                        }
-                    }
+                    self.look_at(here, out);
                 }
             }
             WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
@@ -370,7 +379,7 @@ impl State {
 
     /// The set of runtimes changed: a runtime leaves the set before its heartbeat ends, and joins it before it begins.
     pub(super) fn changed(&mut self, changes: Vec<Change>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link);
+        split!(self, out => cx, claims, beats);
         let another_set = changes.iter().any(|change| !matches!(change, Change::Claimable(_)));
         for change in changes {
             match change {
@@ -382,20 +391,38 @@ impl State {
                 }
             }
         }
-        let set = runtimes.generation();
-        if another_set && link.set_changed(&mut cx, set) {
+        if another_set {
+            self.another_set(out);
+        }
+        if self.runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
+            self.dialled = true;
+            let named = self.named();
+            split!(self, out => cx, link);
+            link.dial(&mut cx, named);
+        }
+    }
+
+    /// A connection has to name other runtimes than before.
+    fn another_set(&mut self, out: &mut Effects) {
+        let named = self.named();
+        split!(self, out => cx, claims, beats, link);
+        if link.set_changed(&mut cx, named) {
             beats.link_down();
             claims.link_down();
         }
-        if runtimes.is_ready() && self.shutdown.is_serving() && !self.dialled {
-            self.dialled = true;
-            link.dial(&mut cx, set);
-        }
+    }
+
+    /// What an earlier process left of a runtime's tasks is to be failed.
+    pub(super) fn orphans_due(&mut self, runtime: &RuntimeId, out: &mut Effects) {
+        split!(self, out => cx, runtimes, tasks, late, first_reports, by_runtime);
+        let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);
+        let changes = runtimes.orphans_due(&mut cx, runtime, ours);
+        self.changed(changes, out);
     }
 
     /// A deadline passed.
     pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc, first_reports, by_runtime);
+        split!(self, out => cx, runtimes, claims, beats, tasks, late, roots, gc);
         match timer {
             TimerKey::Stop => self.stop_due(out),
             TimerKey::Op(op) => cx.cancel(*op),
@@ -423,8 +450,9 @@ impl State {
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),
             TimerKey::Link => {
-                let set = runtimes.generation();
-                link.dial(&mut cx, set);
+                let named = self.named();
+                split!(self, out => cx, link);
+                link.dial(&mut cx, named);
             }
             TimerKey::Sync => runtimes.sync(&mut cx),
             TimerKey::Register(workspace) => {
@@ -437,13 +465,10 @@ impl State {
             }
             TimerKey::Discover => runtimes.discover_due(&mut cx),
             TimerKey::Versions => runtimes.versions_due(&mut cx),
-            TimerKey::Access | TimerKey::ActionRetry(_) => {}
+            TimerKey::Access => self.access_due(out),
+            TimerKey::ActionRetry(_) => {}
             TimerKey::Renew => runtimes.renew(&mut cx),
-            TimerKey::Orphans(runtime) => {
-                let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);
-                let changes = runtimes.orphans_due(&mut cx, runtime, ours);
-                self.changed(changes, out);
-            }
+            TimerKey::Orphans(runtime) => self.orphans_due(runtime, out),
         }
     }
 
@@ -452,11 +477,19 @@ impl State {
         self.stop_on(out);
         if self.leaving.is_none() {
             self.unpark(out);
+            self.look_on(out);
+        }
+        if self.link.is_asking() && !self.beats.is_asking() {
+            let named = self.named();
+            split!(self, out => cx, link);
+            link.told_why(&mut cx, named);
         }
         split!(self, out => cx, runtimes, claims, tasks, gc);
         if self.leaving.is_none() {
             claims.settle_gate(&mut cx, !tasks.is_empty());
-            claims.feed(&mut cx, runtimes);
+            if !cx.is_barred() {
+                claims.feed(&mut cx, runtimes);
+            }
         }
         if runtimes.is_ready() {
             gc.ready(&mut cx);

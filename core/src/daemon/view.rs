@@ -97,6 +97,11 @@ impl<'a> View<'a> {
         self.state.link.is_up()
     }
 
+    /// Whether the server takes the credential, as far as is known.
+    pub const fn has_access(self) -> bool {
+        !self.state.env.access.is_lost()
+    }
+
     /// What a stop waits for.
     pub const fn stop_phase(self) -> StopPhase {
         self.state.shutdown.phase()

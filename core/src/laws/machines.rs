@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::event::{ApiReply, ClaimKey, Registered};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::late::{Entry, Late};
-use crate::link::Link;
+use crate::link::{Link, Named};
 use crate::op::ApiOp;
 use crate::runtimes::{Ours, Runtimes};
 use crate::script::Choose;
@@ -137,7 +137,9 @@ impl Machine for Beats {
     fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
         match choose.below(12) {
             0..3 => self.link_down(),
-            3..8 => self.hint(cx, &runtime(choose)),
+            3..6 => self.hint(cx, &runtime(choose)),
+            6 => self.ask_all(cx),
+            7 => self.all_now(cx),
             8..11 => self.acked(cx, &runtime(choose)),
             _ => self.remove(cx, &runtime(choose)),
         }
@@ -150,7 +152,7 @@ impl Machine for Beats {
 
     fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Reply) {
         let ApiOp::Beat(runtime) = kind else { panic!("{kind:?} is not of this machine") };
-        if self.beaten(cx, &runtime, op, r) {
+        if self.beaten(cx, &runtime, op, r).gone {
             self.remove(cx, &runtime);
         }
     }
@@ -177,31 +179,45 @@ struct Wire {
     set: Generation,
 }
 
+impl Wire {
+    fn named(&self) -> Named {
+        Named { set: self.set, without: Vec::new() }
+    }
+}
+
 impl Machine for Wire {
     fn start(cx: &mut Cx<'_>) -> Self {
-        let (mut link, set) = (Link::default(), Generation(1));
-        link.dial(cx, set);
-        Self { link, set }
+        let mut wire = Self { link: Link::default(), set: Generation(1) };
+        let named = wire.named();
+        wire.link.dial(cx, named);
+        wire
     }
 
     fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
         let lives = (0..1_000).any(|n| self.link.is_current(ConnGen(n)));
-        match choose.below(5) {
+        match choose.below(7) {
             0 => {
                 self.set.0 += 1;
-                self.link.set_changed(cx, self.set);
+                self.link.set_changed(cx, self.named());
             }
             1 | 2 if lives => self.link.down(cx),
+            3 if lives => {
+                self.link.refused(cx);
+            }
+            4 => self.link.woke(cx, self.named()),
             _ if lives => {
-                self.link.up(cx, self.set);
+                self.link.up(cx, self.named());
             }
             _ => {}
+        }
+        if self.link.is_asking() && choose.one_in(2) {
+            self.link.told_why(cx, self.named());
         }
     }
 
     fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
         assert_eq!(*timer, TimerKey::Link);
-        self.link.dial(cx, self.set);
+        self.link.dial(cx, self.named());
     }
 
     fn answered(&mut self, _: &mut Cx<'_>, _: OpId, kind: ApiOp, _: Reply) {

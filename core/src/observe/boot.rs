@@ -54,7 +54,7 @@ impl BootBook {
         match call {
             ApiCall::Workspaces if self.listing == Some(op) => {
                 self.listing = None;
-                let due = std::mem::take(&mut self.again) && !seen.at.stopping;
+                let due = std::mem::take(&mut self.again) && !seen.at.stopping && !seen.at.barred;
                 found.require(!due || seen.sends(|call| *call == ApiCall::Workspaces), "INV-23", || {
                     "a change of the workspaces during a list is forgotten".into()
                 });

@@ -247,6 +247,7 @@ impl ClaimBook {
                     self.woken(None);
                 }
             }
+            Effect::Fact { fact: Fact::AccessBack | Fact::Woke { .. } } => self.caused(cfg, None),
             Effect::Fact { fact: Fact::PerRuntimeClaims } => self.holds.retain(|of, _| of.is_none()),
             Effect::Runtime { runtime, change, .. } => match change {
                 RuntimeChange::Claimable => {
@@ -338,7 +339,8 @@ impl ClaimBook {
         let free = self.gate.is_open() && !hard(&None);
         self.over.settle(at, cfg, (view, fleet), (idle, free), found);
         let plain = cfg.claim_mode == ClaimMode::PerRuntime && cfg.provider_caps.is_empty();
-        if !plain || !self.gate.is_open() || at.stopping || at.due || view.free_slots() == 0 {
+        let hindered = at.stopping || at.due || at.barred || view.free_slots() == 0;
+        if !plain || !self.gate.is_open() || hindered {
             return;
         }
         let asked = |runtime: &RuntimeId| {

@@ -30,6 +30,8 @@ struct Runtime {
     /// When it beat over HTTP, and the time before.
     http: [Option<Instant>; 2],
     first: bool,
+    /// Its last beat was refused, and not because it is gone.
+    refused: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +57,10 @@ pub(super) struct FleetBook {
     registrations: BTreeMap<WorkspaceId, Registration>,
     conn: ConnGen,
     link: LinkState,
+    /// Those that the connection does not name.
+    without: Vec<RuntimeId>,
+    /// Whether one was ever dialled, and it is wanted.
+    wanted: bool,
     /// When the connection was lost, until it is dialled again or the set changes.
     lost: Option<Instant>,
 }
@@ -80,10 +86,15 @@ impl FleetBook {
         conn == self.conn && matches!(self.link, LinkState::Up(_))
     }
 
+    /// Whether there is to be a connection.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
     pub(super) fn ws(&mut self, at: &At<'_>, conn: ConnGen, ws: &WsEvent) {
         match (ws, self.link) {
             (WsEvent::Up, LinkState::Dialing(set)) if conn == self.conn => self.link = LinkState::Up(set),
-            (WsEvent::Down, _) => {
+            (WsEvent::Down | WsEvent::Refused { .. }, _) => {
                 self.link = LinkState::Off;
                 self.lost = Some(at.now);
             }
@@ -129,6 +140,10 @@ impl FleetBook {
                 if let Some(r) = self.runtimes.get_mut(runtime).filter(|r| r.beating == Some(closed.op)) {
                     r.beating = None;
                     r.beat = at.now;
+                    match result {
+                        Ok(_) => r.refused = false,
+                        Err(error) => r.refused |= !error.is_passing(),
+                    }
                 }
             }
             _ => {}
@@ -194,6 +209,7 @@ impl FleetBook {
                     beating: None,
                     http: [None; 2],
                     first: true,
+                    refused: false,
                 };
                 self.runtimes.insert(runtime.clone(), added).is_none() && set > self.set
             }
@@ -246,13 +262,23 @@ impl FleetBook {
 
     fn link_cmd(&mut self, at: &At<'_>, conn: ConnGen, cmd: &WsCmd, found: &mut Found) {
         match cmd {
-            WsCmd::Connect { set, .. } => {
+            WsCmd::Connect { set, without } => {
                 found.require(conn > self.conn && self.link == LinkState::Off, "I17", || {
                     format!("connection {} is dialled beside {}", conn.0, self.conn.0)
                 });
                 found.require(*set == self.set, "INV-64", || "a connection is dialled for an old set".into());
                 let least = at.timing.link_backoff.base * 4 / 5;
+                let fits = without.iter().all(|id| self.runtimes.get(id).is_some_and(|r| r.refused));
+                found.require(fits, "INV-64", || {
+                    format!(
+                        "a connection leaves out {without:?}, and not each of them is one that is refused"
+                    )
+                });
+                let another = *without != self.without;
+                self.without.clone_from(without);
+                self.wanted = true;
                 let early = self.lost.take().is_some_and(|lost| at.now < lost.after(least));
+                let early = early && !another && !at.woke;
                 found.require(!early, "INV-62", || "the connection is dialled again without a wait".into());
                 (self.conn, self.link) = (conn, LinkState::Dialing(*set));
             }
@@ -275,9 +301,16 @@ impl FleetBook {
         }
     }
 
-    pub(super) fn settle(&self, at: &At<'_>, beats: bool, found: &mut Found) {
+    pub(super) fn settle(&mut self, at: &At<'_>, beats: bool, found: &mut Found) {
         if let LinkState::Up(set) = self.link {
             found.require(set == self.set, "INV-64", || "the connection is up for an old set".into());
+            let taken = self.without.iter().find(|id| self.runtimes.get(*id).is_some_and(|r| !r.refused));
+            found.require(taken.is_none(), "INV-64", || {
+                format!("the connection leaves out {taken:?}, which the server takes by now")
+            });
+        }
+        if at.barred {
+            self.runtimes.values_mut().for_each(|runtime| runtime.beat = at.now);
         }
         if at.due || !beats {
             return;

@@ -3,7 +3,7 @@
 
 use super::seen::Seen;
 use super::{Found, api_end};
-use crate::effect::{ApiCall, Effect, RuntimeChange, WsCmd};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange, WsCmd};
 use crate::error::Refusal;
 use crate::event::{ApiReply, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
@@ -44,6 +44,9 @@ impl FreshnessBook {
         }
         for effect in seen.effects {
             self.effect(seen, effect, found);
+        }
+        if seen.at.barred {
+            self.beats.values_mut().for_each(|beat| beat.since = seen.at.now);
         }
         if self.up || seen.excuses() {
             return;
@@ -88,6 +91,10 @@ impl FreshnessBook {
                 self.beats.values_mut().for_each(|beat| beat.fresh = Some(now));
             }
             WsEvent::Down => self.lost(now),
+            WsEvent::Refused { .. } => {
+                self.lost(now);
+                self.all_wanted();
+            }
             WsEvent::Ack { runtime, gone, .. } => {
                 let Some(beat) = self.beats.get_mut(runtime) else { return };
                 if *gone {
@@ -103,6 +110,11 @@ impl FreshnessBook {
             }
             _ => {}
         }
+    }
+
+    /// Something has each of them beat over HTTP, once.
+    fn all_wanted(&mut self) {
+        self.beats.values_mut().for_each(|beat| beat.hinted = true);
     }
 
     fn lost(&mut self, now: Instant) {
@@ -135,6 +147,7 @@ impl FreshnessBook {
                 self.dialled = *conn;
             }
             Effect::Ws { cmd: WsCmd::Close, .. } => self.lost(now),
+            Effect::Fact { fact: Fact::AccessBack | Fact::Woke { .. } } => self.all_wanted(),
             _ => {}
         }
     }

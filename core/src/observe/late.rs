@@ -38,7 +38,7 @@ impl LateBook {
         }
         let answers = match seen.event {
             Some(Event::Api { r, .. }) => r.is_ok() && !ours,
-            Some(Event::Ws { ws, .. }) => !matches!(ws, WsEvent::Down),
+            Some(Event::Ws { ws, .. }) => !matches!(ws, WsEvent::Down | WsEvent::Refused { .. }),
             _ => false,
         };
         // The first wait may be as long as that, with its jitter.

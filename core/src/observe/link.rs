@@ -3,9 +3,9 @@
 
 use super::Found;
 use super::seen::Seen;
-use crate::effect::{ApiCall, Effect, RuntimeChange, WsCmd};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange, WsCmd};
 use crate::event::WsEvent;
-use crate::id::{ConnGen, OpId};
+use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::time::Instant;
 
 /// Least part of a backoff that jitter leaves.
@@ -20,6 +20,8 @@ pub(super) struct LinkBook {
     /// When the last one was lost, until the next is dialled or the set of runtimes changes.
     lost: Option<Instant>,
     reconciled: Option<Instant>,
+    /// What the last one did not name.
+    without: Vec<RuntimeId>,
     listing: Option<OpId>,
 }
 
@@ -44,7 +46,7 @@ impl LinkBook {
             WsEvent::Up if conn == self.dialled && self.up.is_none() => {
                 let wanted = !seen.wants(|e| matches!(e, Effect::Ws { cmd: WsCmd::Close, .. }));
                 self.up = Some(at.now);
-                if !wanted || at.stopping {
+                if !wanted || at.stopping || at.barred {
                     return;
                 }
                 let lists = seen.sends(|call| *call == ApiCall::Workspaces);
@@ -61,7 +63,7 @@ impl LinkBook {
                     "a connection comes up, and nobody looks what was missed".into()
                 });
             }
-            WsEvent::Down => {
+            WsEvent::Down | WsEvent::Refused { .. } => {
                 if self.up.take().is_some_and(|since| at.now.since(since) >= at.timing.link_settled) {
                     self.failures = 0;
                 }
@@ -83,8 +85,11 @@ impl LinkBook {
                 self.lost = None;
             }
             Effect::Ws { cmd: WsCmd::Close, .. } => (self.up, self.lost) = (None, None),
-            Effect::Ws { conn, cmd: WsCmd::Connect { .. } } => {
-                if let Some(lost) = self.lost.take() {
+            Effect::Fact { fact: Fact::Woke { .. } } => (self.failures, self.lost) = (0, None),
+            Effect::Ws { conn, cmd: WsCmd::Connect { without, .. } } => {
+                let another = *without != self.without;
+                self.without.clone_from(without);
+                if let Some(lost) = self.lost.take().filter(|_| !another) {
                     let shape = at.timing.link_backoff;
                     let doubled =
                         1_u32.checked_shl(self.failures.saturating_sub(1).min(31)).unwrap_or(u32::MAX);

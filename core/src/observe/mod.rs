@@ -4,6 +4,7 @@
 //! One struct with shared bookkeeping: the rules see the same clamped time, the same open requests and the same claims. A violation names
 //! the rule as the specification does (`I5`, `INV-99`) or, for our own decisions, by a word.
 
+mod access;
 mod boot;
 mod calls;
 pub mod catalog;
@@ -34,7 +35,7 @@ pub use catalog::catalog;
 use crate::config::{Config, Timing};
 use crate::daemon::View;
 use crate::digest::fingerprint;
-use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
+use crate::effect::{ApiCall, Effect, Fact, RuntimeChange, WsCmd};
 use crate::event::{ApiReply, Event, WsEvent};
 use crate::id::RuntimeId;
 use crate::ledger::Ledger;
@@ -130,6 +131,10 @@ struct At<'a> {
     slots: u16,
     /// Whether claims hold some of them.
     claims_out: bool,
+    /// Whether the server refuses the credential, before this step or after it: then nothing new is asked.
+    barred: bool,
+    /// Whether the machine has slept before this step.
+    woke: bool,
 }
 
 /// All rules.
@@ -235,7 +240,9 @@ impl Rules {
         if step.event.is_none() {
             self.now = step.now;
         }
+        let slept = self.now.slept;
         self.now.advance(step.now);
+        let slept = Duration::from_millis(self.now.slept - slept);
         let (now, awake) = (self.now.mono, self.now.awake());
         let was_due = self.wakeup.is_some_and(|at| at <= now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
@@ -251,6 +258,8 @@ impl Rules {
             was_due,
             slots: cfg.slots,
             claims_out: claims.held() > 0,
+            barred: books.access.is_lost() || tells(step, &Fact::AccessLost),
+            woke: !slept.is_zero() && slept >= cfg.timers.sleep,
         };
 
         let closed = step.event.and_then(|event| ops.event(event));
@@ -290,6 +299,7 @@ impl Rules {
             }
             _ => {}
         }
+        let linked = fleet.is_wanted();
         for effect in step.effects {
             if let Effect::Exit { report } = effect {
                 tasks.exit(report, found);
@@ -304,6 +314,9 @@ impl Rules {
             fleet.effect(&at, effect, tasks, found);
         }
         keeps_tasks(step, &at, tasks, found);
+        if !stop.exited() {
+            wakes(step, &at, linked, found);
+        }
         let event = step.event.filter(|_| !stray);
         let seen = Seen { at, event, closed: closed.as_ref(), effects: step.effects, view: step.view };
         books.step(&seen, found);
@@ -407,6 +420,22 @@ fn slots(view: View<'_>, claims: &ClaimBook, found: &mut Found) {
     let (counted, open) = (view.claims() as usize, claims.count());
     found.require(counted == open, "INV-41", || {
         format!("{counted} claims are counted as on their way, {open} are")
+    });
+}
+
+fn tells(step: &Step<'_>, wanted: &Fact) -> bool {
+    step.effects.iter().any(|effect| matches!(effect, Effect::Fact { fact } if fact == wanted))
+}
+
+/// WAKE: a sleep of the machine is noticed, and the connection is made anew, as it is dead.
+fn wakes(step: &Step<'_>, at: &At<'_>, linked: bool, found: &mut Found) {
+    let told = step.effects.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::Woke { .. } }));
+    found.require(told == at.woke, "WAKE", || {
+        format!("the machine {} slept, and that is told otherwise", if at.woke { "has" } else { "has not" })
+    });
+    let dials = step.effects.iter().any(|e| matches!(e, Effect::Ws { cmd: WsCmd::Connect { .. }, .. }));
+    found.require(!told || dials || !linked || at.barred || at.stopping, "WAKE", || {
+        "the machine has slept, and the connection of before is kept".into()
     });
 }
 

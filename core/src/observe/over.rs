@@ -43,7 +43,7 @@ impl OverBook {
         match ws {
             // One that is up already does not come up again.
             WsEvent::Up if !fleet.is_up(conn) => (self.able, self.latched) = (None, false),
-            WsEvent::Down => self.able = None,
+            WsEvent::Down | WsEvent::Refused { .. } => self.able = None,
             WsEvent::Ack { claims: true, .. } if fleet.is_up(conn) => self.able = Some(conn),
             _ => {}
         }
@@ -113,7 +113,7 @@ impl OverBook {
         found: &mut Found,
     ) {
         // A provider's bound may keep its runtimes out of a claim.
-        let free = free && !at.due && !at.stopping && cfg.provider_caps.is_empty();
+        let free = free && !at.due && !at.stopping && !at.barred && cfg.provider_caps.is_empty();
         if let Some(fallback) = self.fallback.take() {
             let any = fallback.runtimes.iter().any(|runtime| fleet.is_claimable(runtime));
             found.require(self.sent || !any || !free, "CLAIM-FALLBACK", || {

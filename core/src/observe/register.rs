@@ -31,6 +31,9 @@ impl RegisterBook {
         for effect in seen.effects {
             self.effect(seen, effect, found);
         }
+        if seen.at.barred {
+            self.owed.values_mut().for_each(|since| *since = seen.at.now);
+        }
         if seen.excuses() {
             return;
         }

@@ -1,7 +1,7 @@
 //! The server's word on a task: asked for often enough while the task goes on; and a lease alone never ends one.
 
-use super::Found;
 use super::seen::Seen;
+use super::{Found, api_end};
 use crate::effect::{ApiCall, Effect, Fact, PhaseName};
 use crate::event::{ClaimKey, Event, StopKind};
 use crate::time::Instant;
@@ -12,6 +12,8 @@ struct Watched {
     open: u32,
     /// When the last answer came, or the task.
     last: Instant,
+    /// The last answer was that the credential is not good enough.
+    refused: bool,
     ending: bool,
 }
 
@@ -24,7 +26,7 @@ pub(super) struct WatchBook {
 
 impl WatchBook {
     fn of(&mut self, claim: ClaimKey, now: Instant) -> &mut Watched {
-        self.tasks.entry(claim).or_insert(Watched { open: 0, last: now, ending: false })
+        self.tasks.entry(claim).or_insert(Watched { open: 0, last: now, refused: false, ending: false })
     }
 
     pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
@@ -35,6 +37,8 @@ impl WatchBook {
                 let watched = self.of(*claim, now);
                 watched.open = watched.open.saturating_sub(1);
                 watched.last = now;
+                let result = seen.closed.and_then(|closed| api_end(&closed.end));
+                watched.refused = result.is_some_and(|r| r.as_ref().is_err_and(|e| e.is_about_credential()));
                 None
             }
             Some((_, ApiCall::Lease { claim })) if !seen.at.was_due => Some(*claim),
@@ -67,8 +71,13 @@ impl WatchBook {
             if !goes_on || watched.ending || leaving || seen.at.due || watched.open > 0 {
                 continue;
             }
+            if seen.at.barred {
+                watched.last = now;
+            }
             let unseen = now.since(watched.last);
-            found.require(unseen <= seen.at.timing.watch, "INV-95", || {
+            let timing = seen.at.timing;
+            let most = if watched.refused { timing.watch.max(timing.access * 6 / 5) } else { timing.watch };
+            found.require(unseen <= most, "INV-95", || {
                 format!("nobody has asked for claim {} for {} ms", task.claim.0, unseen.as_millis())
             });
         }

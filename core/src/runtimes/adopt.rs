@@ -81,7 +81,8 @@ impl Runtimes {
         self.changed(cx, &id, change);
         changes.push(Change::Added(id.clone()));
         let ours = ours(&id);
-        let recovering = (ours == Ours::Nothing).then(|| fail_leftovers(cx, &id));
+        let barred = ours == Ours::Nothing && cx.is_barred();
+        let recovering = (ours == Ours::Nothing && !barred).then(|| fail_leftovers(cx, &id));
         let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
         let runtime = Runtime {
             workspace: workspace.clone(),
@@ -90,6 +91,7 @@ impl Runtimes {
             recovering,
             vain: 0,
             failures: Failures::default(),
+            barred,
             held,
         };
         self.runtimes.insert(id.clone(), runtime);

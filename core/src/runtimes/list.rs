@@ -26,6 +26,19 @@ impl Runtimes {
             self.list_again = true;
             return;
         }
+        if !cx.is_barred() {
+            self.list(cx);
+        }
+    }
+
+    /// Asks for the list although the server refuses the credential: to see whether it still does.
+    pub(crate) fn probe(&mut self, cx: &mut Cx<'_>) {
+        if !self.closed && self.listing.is_none() {
+            self.list(cx);
+        }
+    }
+
+    fn list(&mut self, cx: &mut Cx<'_>) {
         cx.disarm(&TimerKey::Sync);
         let within = cx.timing().list;
         self.listing = Some(cx.api(ApiOp::Workspaces, ApiCall::Workspaces, within));

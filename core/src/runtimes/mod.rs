@@ -2,6 +2,7 @@
 //! that follow from both, and what is done when the server has forgotten a runtime or an agent CLI cannot be used any more.
 
 mod adopt;
+mod barred;
 mod holds;
 mod list;
 mod looks;
@@ -39,6 +40,8 @@ struct Runtime {
     /// How often that was tried in vain; unless this is the last time, it is tried again.
     vain: u8,
     failures: Failures,
+    /// That is to be done once the server takes the credential again.
+    barred: bool,
     /// Nothing is asked for before the reports that an earlier process left were tried once.
     held: bool,
 }
@@ -99,6 +102,8 @@ pub(crate) struct Runtimes {
     failures: Failures,
     ready: bool,
     closed: bool,
+    /// The credential is to be renewed once the server takes it again.
+    renewal_owed: bool,
 }
 
 impl Runtimes {
@@ -160,7 +165,8 @@ impl Runtimes {
 
     /// Keeps the credential alive; whatever comes of it, nothing waits for it.
     pub(crate) fn renew(&mut self, cx: &mut Cx<'_>) {
-        if !self.closed {
+        self.renewal_owed = cx.is_barred();
+        if !self.closed && !self.renewal_owed {
             let (within, every) = (cx.timing().list, cx.timing().renew);
             cx.api(ApiOp::Renew, ApiCall::Renew, within);
             cx.arm(TimerKey::Renew, every);

@@ -58,6 +58,7 @@ impl Runtimes {
         let Some(runtime) = self.runtimes.get_mut(id).filter(|_| !self.closed) else { return changes };
         match ours {
             Ours::Untried => runtime.held = true,
+            Ours::Nothing if cx.is_barred() => runtime.barred = true,
             Ours::Nothing => runtime.recovering = Some(fail_leftovers(cx, id)),
             Ours::Busy => {
                 let provider = runtime.provider.clone();
@@ -76,6 +77,7 @@ impl Runtimes {
         match ours {
             Ours::Untried => {}
             Ours::Nothing if self.closed => {}
+            Ours::Nothing if cx.is_barred() => (runtime.held, runtime.barred) = (false, true),
             Ours::Nothing => {
                 runtime.held = false;
                 runtime.recovering = Some(fail_leftovers(cx, id));

@@ -122,10 +122,10 @@ impl Runtimes {
     }
 
     /// Asks for them if that is wanted, unless somebody just did.
-    fn ask_for_profiles(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
+    pub(super) fn ask_for_profiles(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) {
         let Some(ws) = self.workspaces.get_mut(workspace) else { return };
         let profiles = &mut ws.profiles;
-        if profiles.open.is_some() || !profiles.again {
+        if profiles.open.is_some() || !profiles.again || cx.is_barred() {
             return;
         }
         let key = TimerKey::Profiles(workspace.clone());

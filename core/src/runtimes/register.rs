@@ -86,10 +86,10 @@ impl Runtimes {
     }
 
     /// Sends the registration that a workspace waits for, unless it has to wait for something else yet: the answer to the one before, its turn
-    /// after a failure or a wave of lost runtimes, the custom runtimes, the first look at the agent CLIs, or anything to name at all.
+    /// after a failure or a wave of lost runtimes, a credential that the server takes, the custom runtimes, the first look at the agent CLIs, or anything to name at all.
     pub(super) fn pump(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId, changes: &mut Vec<Change>) {
         let key = TimerKey::Register(workspace.clone());
-        if self.closed || self.is_leaving(workspace) || cx.env.timers.is_armed(&key) {
+        if self.closed || cx.is_barred() || self.is_leaving(workspace) || cx.env.timers.is_armed(&key) {
             return;
         }
         let Some(why) = self.wanted(workspace) else { return };

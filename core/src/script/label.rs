@@ -27,7 +27,10 @@ pub fn effect_label(effect: &Effect) -> String {
         },
         Effect::Cancel { op } => format!("cancel #{}", op.0),
         Effect::Ws { conn, cmd } => match cmd {
-            WsCmd::Connect { .. } => format!("connect {}", conn.0),
+            WsCmd::Connect { without, .. } => {
+                let without: String = without.iter().map(|runtime| format!(" without {runtime}")).collect();
+                format!("connect {}{without}", conn.0)
+            }
             WsCmd::Beat { runtime } => format!("ws-beat {runtime}"),
             WsCmd::Close => format!("close {}", conn.0),
         },

@@ -248,7 +248,12 @@ fn error(choose: &mut dyn Choose, call: &ApiCall) -> ApiError {
         },
         6 | 7 => ApiError::Server { status: 500 },
         8 => ApiError::Undecodable,
-        9 => refused(401, Refusal::Unauthorized),
+        9 if choose.one_in(3) => {
+            let kinds = [Refusal::Unauthorized, Refusal::ClockSkew, Refusal::Forbidden];
+            let kind = kinds[choose.below(3) as usize];
+            refused(if kind == Refusal::Forbidden { 403 } else { 401 }, kind)
+        }
+        9 => ApiError::Server { status: 502 },
         10 => refused(400, Refusal::Other),
         _ => refused(404, refusal(call)),
     }

@@ -7,6 +7,7 @@ use super::swarm::{Mix, Size};
 use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, FsCall, GateAnswer, LaunchCall, RuntimeChange, WsCmd};
+use crate::error::Refusal;
 use crate::event::{
     ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, StopKind, TaskStatus, WsEvent,
 };
@@ -419,10 +420,12 @@ impl World {
     fn link_event(&mut self, choose: &mut dyn Choose) -> Event {
         let conn = if choose.one_in(12) { ConnGen(self.conn.0.wrapping_sub(1)) } else { self.conn };
         if self.link == Link::Dialing && choose.percent(70) {
-            let ws = if choose.percent(self.faults) { WsEvent::Down } else { WsEvent::Up };
+            let ws = if choose.percent(self.faults) { not_made(choose) } else { WsEvent::Up };
             return Event::Ws { conn, ws };
         }
         let ws = match choose.below(8) {
+            0 if choose.one_in(4) => return Event::Credential,
+            0 if choose.one_in(3) => not_made(choose),
             0 => WsEvent::Down,
             1 => WsEvent::Up,
             2 => WsEvent::WorkspacesChanged,
@@ -487,6 +490,19 @@ impl World {
             },
         }
     }
+}
+
+/// A connection that does not come about: nobody is there, or the server refuses it, because of the credential, of a runtime, or of itself.
+fn not_made(choose: &mut dyn Choose) -> WsEvent {
+    let (status, kind) = match choose.below(7) {
+        0 => (401, Refusal::Unauthorized),
+        1 => (404, Refusal::RuntimeGone),
+        2 | 3 => (404, Refusal::Other),
+        4 => (404, Refusal::RouteMissing),
+        5 => (503, Refusal::Other),
+        _ => return WsEvent::Down,
+    };
+    WsEvent::Refused { status, kind }
 }
 
 /// A request to stop, of any kind.

@@ -39,6 +39,8 @@ faults! {
     Throttled = "throttled", 60;
     /// Server: the credential is refused.
     Unauthorized = "unauthorized", 100;
+    /// Server: refuses the credential, whatever is asked, until somebody logs in.
+    Revoked = "revoked", 1000;
     /// Server: nobody can reach it; its connections break.
     Outage = "outage", 1000;
     /// Server: an old one, without claims for many runtimes, and without a list of known messages.

@@ -7,7 +7,7 @@ use super::world::{About, Open, World};
 use crate::effect::{ApiCall, WsCmd};
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, Event, WsEvent};
-use crate::id::{ConnGen, OpId};
+use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::plane::Hint;
 use crate::script::{Choose, upto};
 use crate::time::Instant;
@@ -83,6 +83,9 @@ impl World {
         if self.is_about(Fault::Outage) && self.chance.percent(70) || self.hit(Fault::NotSent) {
             return Some(ApiError::NotSent);
         }
+        if self.is_about(Fault::Revoked) {
+            return Some(ApiError::Refused { status: 401, kind: self.refusal_of_token() });
+        }
         if self.hit(Fault::ServerError) {
             return Some(ApiError::Server { status: if self.chance.one_in(3) { 503 } else { 500 } });
         }
@@ -92,6 +95,23 @@ impl World {
         }
         self.hit(Fault::Unauthorized)
             .then_some(ApiError::Refused { status: 401, kind: Refusal::Unauthorized })
+    }
+
+    /// Some servers have another time.
+    const fn refusal_of_token(&self) -> Refusal {
+        if self.cfg.seed.is_multiple_of(4) { Refusal::ClockSkew } else { Refusal::Unauthorized }
+    }
+
+    /// Why the server would not make a connection for these runtimes, if it would not.
+    fn refuses_dial(&self, without: &[RuntimeId]) -> Option<WsEvent> {
+        if self.is_about(Fault::Revoked) {
+            return Some(WsEvent::Refused { status: 401, kind: self.refusal_of_token() });
+        }
+        let unknown = |id: &&RuntimeId| !without.contains(id) && self.plane.runtime(id).is_none();
+        self.hosted
+            .keys()
+            .any(|id| unknown(&id))
+            .then_some(WsEvent::Refused { status: 404, kind: Refusal::RuntimeGone })
     }
 
     fn fate(&mut self) -> Fate {
@@ -212,11 +232,12 @@ impl World {
 
     pub(super) fn ws(&mut self, conn: ConnGen, cmd: &WsCmd) {
         match cmd {
-            WsCmd::Connect { .. } => {
+            WsCmd::Connect { without, .. } => {
                 let at = self.now + self.way() + self.way();
                 self.link = Link { conn, state: LinkState::Dialing, last: at };
                 let fails = self.is_about(Fault::Outage) || self.hit(Fault::Disconnect);
-                let ws = if fails { WsEvent::Down } else { WsEvent::Up };
+                let ws = if fails { Some(WsEvent::Down) } else { self.refuses_dial(without) };
+                let ws = ws.unwrap_or(WsEvent::Up);
                 self.queue.push(at, What::Tell { life: self.lives, event: Event::Ws { conn, ws } });
             }
             WsCmd::Close => self.link.state = LinkState::Off,
@@ -247,9 +268,15 @@ impl World {
                     self.marks.hit(Mark::ReconnectInClaim);
                 }
             }
-            WsEvent::Down => self.link.state = LinkState::Off,
+            WsEvent::Down | WsEvent::Refused { .. } => self.link.state = LinkState::Off,
             _ => {}
         }
+    }
+
+    /// Somebody logs in, and the daemon sees the new credential.
+    pub(super) fn log_in(&mut self) {
+        let at = self.now + self.below(2_000);
+        self.queue.push(at, What::Tell { life: self.lives, event: Event::Credential });
     }
 
     pub(super) fn break_link(&mut self) {

@@ -284,6 +284,9 @@ impl World {
                 if fault == Fault::Outage && self.is_about(fault) {
                     self.break_link();
                 }
+                if fault == Fault::Revoked && !self.is_about(fault) && self.chance.one_in(2) {
+                    self.log_in();
+                }
             }
         }
         self.machine_trouble();

@@ -91,8 +91,8 @@ impl Machine for Watch {
         Self::start(cx, CLAIM)
     }
 
-    fn poke(&mut self, cx: &mut Cx<'_>, _: &mut dyn Choose) {
-        self.check(cx, CLAIM);
+    fn poke(&mut self, cx: &mut Cx<'_>, choose: &mut dyn Choose) {
+        if choose.one_in(3) { self.check(cx, CLAIM) } else { self.hinted(cx, CLAIM) }
     }
 
     fn due(&mut self, cx: &mut Cx<'_>, _: &TimerKey) {

@@ -10,6 +10,7 @@ use crate::time::Instant;
 use crate::timer::TimerKey;
 use crate::token::LeaseStopped;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// One task's lease.
 #[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,6 +55,9 @@ impl Lease {
         let mut next = due.after(period);
         if next <= cx.now.mono {
             next = cx.now.mono.after(period);
+        }
+        if let Err(error) = result {
+            next = next.max(cx.now.mono.after(cx.patience(Duration::ZERO, *error)));
         }
         cx.arm_at(TimerKey::Lease(claim), next);
         *self = Self::Armed { due: next };

@@ -376,7 +376,34 @@ impl Task {
 
     /// A hint or a reconnect says that the server may have ended the task.
     pub(crate) fn look(&mut self, cx: &mut Cx<'_>) {
-        self.watch.check(cx, self.claim);
+        self.watch.hinted(cx, self.claim);
+    }
+
+    /// There is no room for its look now. Returns whether it is to have a place in the line.
+    pub(crate) const fn queue_look(&mut self) -> bool {
+        self.watch.queue()
+    }
+
+    /// The server takes the credential again: what waited for that goes out.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>) {
+        let claim = self.claim;
+        self.renew_lease(cx);
+        self.start_unbarred(cx);
+        self.messages.unbarred(cx, claim);
+        self.usage.unbarred(cx, claim, SideKind::Usage);
+        self.pin.unbarred(cx, claim, SideKind::Pin);
+        if let Phase::Reporting(report) = &mut self.phase {
+            report.unbarred(cx, claim);
+        }
+    }
+
+    /// The server may have waited for its lease.
+    pub(crate) fn renew_lease(&mut self, cx: &mut Cx<'_>) {
+        let claim = self.claim;
+        if let Some(lease) = self.phase.lease_mut().filter(|_| self.ending.is_none()) {
+            cx.disarm(&TimerKey::Lease(claim));
+            lease.due(cx, claim);
+        }
     }
 
     /// A request about this task ended.

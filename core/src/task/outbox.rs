@@ -27,6 +27,8 @@ pub(crate) struct Messages {
     /// Nothing more is sent from here.
     halted: bool,
     failures: Failures,
+    /// The last request was refused because of the credential.
+    barred: bool,
 }
 
 impl Messages {
@@ -69,6 +71,7 @@ impl Messages {
         } else {
             (TaskOp::Messages { upto }, ApiCall::Messages { claim, after, upto })
         };
+        self.barred = false;
         self.op = Some(cx.api(ApiOp::Task(claim, kind), call, within));
     }
 
@@ -96,14 +99,14 @@ impl Messages {
                     }
                 } else {
                     // Taken, and nothing of it was: at once again would be a busy loop.
-                    self.failed(cx, claim);
+                    self.failed(cx, claim, None);
                 }
             }
             Err(error) if error.leaves_doubt() => {
                 self.ask = true;
-                self.failed(cx, claim);
+                self.failed(cx, claim, Some(error));
             }
-            Err(error) if error.is_passing() => self.failed(cx, claim),
+            Err(error) if error.is_passing() => self.failed(cx, claim, Some(error)),
             Err(error) => {
                 let status = if let ApiError::Refused { status, .. } = error { status } else { 0 };
                 cx.fact(Fact::MessagesRefused { claim, upto, status });
@@ -130,7 +133,7 @@ impl Messages {
                 self.ask = upto > self.have;
                 self.took(cx, claim, upto.clamp(self.sent, self.have));
             }
-            Err(error) if error.is_passing() => self.failed(cx, claim),
+            Err(error) if error.is_passing() => self.failed(cx, claim, Some(error)),
             // Nobody can say: rather twice than not at all.
             Ok(_) | Err(_) => {
                 self.ask = false;
@@ -154,13 +157,24 @@ impl Messages {
         }
     }
 
-    fn failed(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+    fn failed(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: Option<ApiError>) {
         if self.halted {
             return;
         }
         let shape = cx.timing().post_backoff;
-        let wait = self.failures.next_wait(shape, &mut cx.env.rng);
+        let mut wait = self.failures.next_wait(shape, &mut cx.env.rng);
+        if let Some(error) = error {
+            wait = cx.patience(wait, error);
+            self.barred = error.is_about_credential();
+        }
         cx.arm(TimerKey::Flush(claim), wait);
+    }
+
+    /// The server takes the credential again.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if self.barred {
+            self.due(cx, claim);
+        }
     }
 
     /// The task is over: what is on its way is ended, so that who goes on with the rest need not guess.
@@ -194,8 +208,8 @@ pub(crate) enum Side {
     /// There is nothing to send yet.
     #[default]
     Nothing,
-    /// It is there.
-    Ready { tries: u32, failures: Failures },
+    /// It is there; `barred` if it was refused because of the credential.
+    Ready { tries: u32, failures: Failures, barred: bool },
     /// It is on its way.
     InFlight { op: OpId, tries: u32, failures: Failures },
     /// It was taken, or let go.
@@ -224,7 +238,7 @@ impl Side {
     /// There is something to send.
     pub(crate) fn ready(&mut self) {
         if *self == Self::Nothing {
-            *self = Self::Ready { tries: 0, failures: Failures::default() };
+            *self = Self::Ready { tries: 0, failures: Failures::default(), barred: false };
         }
     }
 
@@ -233,7 +247,7 @@ impl Side {
         if cx.env.timers.is_armed(&kind.timer(claim)) {
             return;
         }
-        if let Self::Ready { tries, failures } = self {
+        if let Self::Ready { tries, failures, .. } = self {
             let (op, call, within) = match kind {
                 SideKind::Usage => (TaskOp::Usage, ApiCall::Usage { claim }, cx.timing().request),
                 SideKind::Pin => (TaskOp::Pin, ApiCall::Pin { claim }, cx.timing().pin),
@@ -260,8 +274,10 @@ impl Side {
             Err(error) if error.is_passing() && *tries < SIDE_TRIES => {
                 let shape = cx.timing().post_backoff;
                 let wait = failures.next_wait(shape, &mut cx.env.rng);
+                let wait = cx.patience(wait, error);
                 cx.arm(kind.timer(claim), wait);
-                *self = Self::Ready { tries: *tries, failures: std::mem::take(failures) };
+                let barred = error.is_about_credential();
+                *self = Self::Ready { tries: *tries, failures: std::mem::take(failures), barred };
             }
             Err(error) if error.is_passing() && kind == SideKind::Usage => {
                 cx.fact(Fact::UsageLate { claim });
@@ -274,6 +290,14 @@ impl Side {
                 *self = Self::Done;
             }
             Ok(_) => *self = Self::Done,
+        }
+    }
+
+    /// The server takes the credential again.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, kind: SideKind) {
+        if matches!(self, Self::Ready { barred: true, .. }) {
+            cx.disarm(&kind.timer(claim));
+            self.send(cx, claim, kind);
         }
     }
 

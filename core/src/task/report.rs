@@ -27,6 +27,8 @@ pub(crate) struct Report {
     failures: Failures,
     /// The last try found nobody.
     unreachable: bool,
+    /// The last try was refused because of the credential.
+    barred: bool,
     since: Instant,
 }
 
@@ -95,6 +97,7 @@ impl Report {
             tries: 0,
             failures: Failures::default(),
             unreachable: false,
+            barred: false,
             since: cx.now.mono,
         }
     }
@@ -154,8 +157,17 @@ impl Report {
         self.op.is_none() && self.unreachable && self.failures.is_grown()
     }
 
+    /// The server takes the credential again.
+    pub(crate) fn unbarred(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if self.barred && self.op.is_none() {
+            cx.disarm(&TimerKey::ReportRetry(claim));
+            self.send(cx, claim);
+        }
+    }
+
     fn wait(&mut self, cx: &mut Cx<'_>, claim: ClaimKey, error: Option<ApiError>) -> Step {
         self.unreachable = matches!(error, Some(ApiError::NotSent | ApiError::Unknown));
+        self.barred = error.is_some_and(ApiError::is_about_credential);
         if error.and_then(ApiError::refusal) == Some(Refusal::Unauthorized) {
             cx.fact(Fact::Unauthorized);
         }
@@ -167,6 +179,9 @@ impl Report {
         let mut wait = self.failures.next_wait(timing.report_backoff, &mut cx.env.rng);
         if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {
             wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
+        }
+        if let Some(error) = error {
+            wait = cx.patience(wait, error);
         }
         cx.arm(TimerKey::ReportRetry(claim), wait);
         Step::Wait

@@ -47,7 +47,7 @@ impl Task {
         match result {
             Ok(_) => self.started(cx),
             Err(_) if self.ending.is_some() => self.start_failed(cx, FailReason::Timeout),
-            Err(ApiError::NotSent) => self.start_later(cx, false),
+            Err(ApiError::NotSent) => self.start_later(cx, false, None),
             Err(error) => {
                 if error.is_passing() && error.refusal().is_none() {
                     start.maybe = true;
@@ -85,19 +85,36 @@ impl Task {
             Ok(ApiReply::Task { status: TaskStatus::Dispatched | TaskStatus::WaitingLocalDirectory })
                 if refused.is_none_or(|status| matches!(status, 401 | 403)) =>
             {
-                self.start_later(cx, false);
+                // The status is told, so the credential is good for that.
+                let refused = refused.map(|status| ApiError::Refused { status, kind: Refusal::Forbidden });
+                self.start_later(cx, false, refused);
             }
-            Err(error) if error.is_passing() => self.start_later(cx, true),
+            Err(error) if error.is_passing() => {
+                self.start_later(cx, true, Some(*error));
+            }
             Ok(_) | Err(_) => self.start_failed(cx, FailReason::StartRefused),
         }
     }
 
-    fn start_later(&mut self, cx: &mut Cx<'_>, ask: bool) {
+    fn start_later(&mut self, cx: &mut Cx<'_>, ask: bool, error: Option<ApiError>) {
         let Phase::Starting { start, .. } = &mut self.phase else { return };
         let shape = cx.cfg.timers.start_backoff;
-        let wait = start.failures.next_wait(shape, &mut cx.env.rng);
+        let mut wait = start.failures.next_wait(shape, &mut cx.env.rng);
+        if let Some(error) = error {
+            wait = cx.patience(wait, error);
+        }
         start.step = StartStep::Waiting { ask };
         cx.arm(TimerKey::StartRetry(self.claim), wait);
+    }
+
+    /// The server takes the credential again.
+    pub(super) fn start_unbarred(&mut self, cx: &mut Cx<'_>) {
+        if let Phase::Starting { start, .. } = &self.phase
+            && matches!(start.step, StartStep::Waiting { .. })
+        {
+            cx.disarm(&TimerKey::StartRetry(self.claim));
+            self.start_retry(cx);
+        }
     }
 
     pub(super) fn start_retry(&mut self, cx: &mut Cx<'_>) {

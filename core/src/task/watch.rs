@@ -9,9 +9,12 @@ use crate::op::{ApiOp, TaskOp};
 use crate::time::Instant;
 use crate::timer::TimerKey;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// So many looks in a row must find no such task before it is believed.
 const MISSING_LOOKS: u32 = 3;
+/// Looks that hints ask for are at least this far apart: a storm of hints is no storm of looks.
+const HINT_GAP: Duration = Duration::from_millis(500);
 
 /// One task's watch.
 #[derive(Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,6 +24,10 @@ pub(crate) struct Watch {
     missing: u32,
     missing_since: Option<Instant>,
     stopped: bool,
+    /// When the last look was sent.
+    looked: Option<Instant>,
+    /// Whether it waits in the line of those for whose look there was no room.
+    queued: bool,
 }
 
 /// What a look found.
@@ -42,7 +49,31 @@ impl Watch {
         Self::default()
     }
 
-    /// Looks now; if a look is on its way, once more after it, however often this is asked for.
+    /// A hint, or something like it, says that a look may find something: at once if the last one is long enough ago, else as soon as it is. If
+    /// one is on its way, once more after it, however often this is asked for. While the server refuses the credential it would find nothing.
+    pub(crate) fn hinted(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        self.queued = false;
+        if self.stopped || cx.is_barred() {
+            return;
+        }
+        if self.op.is_some() {
+            self.again = true;
+            return;
+        }
+        let due = self.looked.map_or(cx.now.mono, |at| at.after(HINT_GAP));
+        if due <= cx.now.mono {
+            self.check(cx, claim);
+        } else if cx.env.timers.at(&TimerKey::Watch(claim)).is_none_or(|at| at > due) {
+            cx.arm_at(TimerKey::Watch(claim), due);
+        }
+    }
+
+    /// There is no room for its look now. Returns whether it is to have a place in the line, as it has none yet.
+    pub(crate) const fn queue(&mut self) -> bool {
+        !self.stopped && !std::mem::replace(&mut self.queued, true)
+    }
+
+    /// Looks now; if a look is on its way, once more after it.
     pub(crate) fn check(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
         if self.stopped {
             return;
@@ -52,6 +83,7 @@ impl Watch {
             return;
         }
         cx.disarm(&TimerKey::Watch(claim));
+        self.looked = Some(cx.now.mono);
         let within = cx.timing().request;
         self.op = Some(cx.api(ApiOp::Task(claim, TaskOp::Watch), ApiCall::Status { claim }, within));
     }
@@ -73,13 +105,16 @@ impl Watch {
         }
         let seen = self.judge(cx, result);
         if seen == Seen::Stands {
+            let timing = cx.timing();
+            let wait =
+                if self.missing > 0 { timing.watch.min(timing.gone_confirm / 2) } else { timing.watch };
+            let wait = match result {
+                Err(error) => cx.patience(wait, *error),
+                Ok(_) => wait,
+            };
+            cx.arm(TimerKey::Watch(claim), wait);
             if std::mem::take(&mut self.again) {
-                self.check(cx, claim);
-            } else {
-                let timing = cx.timing();
-                let wait =
-                    if self.missing > 0 { timing.watch.min(timing.gone_confirm / 2) } else { timing.watch };
-                cx.arm(TimerKey::Watch(claim), wait);
+                self.hinted(cx, claim);
             }
         }
         seen

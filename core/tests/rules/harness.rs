@@ -30,6 +30,8 @@ pub(crate) struct Past {
     pub(crate) conn: Option<ConnGen>,
     pub(crate) many: Option<ClaimCall>,
     ones: BTreeMap<OpId, RuntimeId>,
+    /// What is on its way to the server.
+    pub(crate) calls: BTreeMap<OpId, ApiCall>,
     /// Claims for one that a hint came during.
     pub(crate) hinted: BTreeSet<OpId>,
     pub(crate) admitted: BTreeMap<RuntimeId, ClaimKey>,
@@ -46,6 +48,7 @@ impl Past {
             }
             Some(Event::Api { op, r }) => {
                 self.ones.remove(op);
+                self.calls.remove(op);
                 if let Ok(ApiReply::Claimed { offers, .. }) = r {
                     let prepared = |offer: &&Offer| has(effects, &format!("prepare {}", offer.claim.0));
                     self.prepared.extend(offers.iter().filter(prepared).map(|offer| offer.root.clone()));
@@ -54,6 +57,9 @@ impl Past {
             _ => {}
         }
         for effect in effects {
+            if let Effect::Api { op, call, .. } = effect {
+                self.calls.insert(*op, call.clone());
+            }
             match effect {
                 Effect::Api { op, call: ApiCall::ClaimOne(call), .. } => {
                     self.ones.insert(*op, call.runtime().clone());

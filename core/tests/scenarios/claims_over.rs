@@ -1,6 +1,6 @@
 //! Claims over the control connection, and what follows one of unknown fate.
 
-use crate::rig::{NO_ROUTE, Rig, SERVER_ERROR, UNAUTHORIZED, ms, offer, secs, with};
+use crate::rig::{FORBIDDEN, NO_ROUTE, Rig, SERVER_ERROR, ms, offer, secs, with};
 use longshore_core::config::ClaimMode::{Auto, Batch, PerRuntime};
 use longshore_core::error::ApiError;
 use longshore_core::event::WsEvent;
@@ -70,7 +70,7 @@ fn incident_r13_a_claim_that_was_not_sent_or_was_refused_goes_over_http_at_once(
     for error in [
         ApiError::NotSent,
         SERVER_ERROR,
-        UNAUTHORIZED,
+        FORBIDDEN,
         NO_ROUTE,
         ApiError::Throttled { retry_after_ms: Some(60_000) },
     ] {

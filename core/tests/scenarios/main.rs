@@ -1,5 +1,6 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
+mod access;
 mod claims;
 mod claims_over;
 mod fleet;
@@ -11,9 +12,12 @@ mod messages;
 mod paths;
 mod pollers;
 mod recovery;
+mod refused_dials;
 mod rig;
 mod runs;
+mod sleep;
 mod start;
 mod stop;
 mod stop_kinds;
+mod storms;
 mod watchdog;

@@ -22,6 +22,11 @@ pub(crate) const RUNTIME_GONE: ApiError = ApiError::Refused { status: 404, kind:
 pub(crate) const NO_ROUTE: ApiError = ApiError::Refused { status: 404, kind: Refusal::RouteMissing };
 pub(crate) const UNAUTHORIZED: ApiError = ApiError::Refused { status: 401, kind: Refusal::Unauthorized };
 
+pub(crate) const CLOCK_SKEW: ApiError = ApiError::Refused { status: 401, kind: Refusal::ClockSkew };
+pub(crate) const FORBIDDEN: ApiError = ApiError::Refused { status: 403, kind: Refusal::Forbidden };
+/// There, but not for this credential.
+pub(crate) const NOT_FOUND: ApiError = ApiError::Refused { status: 404, kind: Refusal::Other };
+
 pub(crate) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
@@ -134,6 +139,36 @@ impl Rig {
 
     pub(crate) fn is_open(&self, label: &str) -> bool {
         self.open.values().any(|effect| effect_label(effect) == label)
+    }
+
+    /// The label of some request to the server that is on its way.
+    pub(crate) fn open_api(&self) -> Option<String> {
+        self.open.values().find(|effect| matches!(effect, Effect::Api { .. })).map(effect_label)
+    }
+
+    /// The label of the first request on its way that starts so.
+    pub(crate) fn first_open(&self, prefix: &str) -> String {
+        let found = self.open.values().map(effect_label).find(|label| label.starts_with(prefix));
+        found.unwrap_or_else(|| panic!("nothing like `{prefix}` is on its way\n{}", self.story()))
+    }
+
+    /// Answers all looks at statuses, and those that follow.
+    pub(crate) fn settle_status(&mut self) {
+        while let Some(label) = self.open.values().map(effect_label).find(|l| l.starts_with("status ")) {
+            self.ok(&label);
+        }
+    }
+
+    /// Answers what is on its way to the server well, until nothing is, and leaves this alone.
+    pub(crate) fn settle_but(&mut self, label: &str) {
+        while let Some(open) = self.open.values().map(effect_label).find(|open| open != label) {
+            self.ok(&open);
+        }
+    }
+
+    /// Whether it wanted something that ends so since the last `clear`.
+    pub(crate) fn saw_end(&self, suffix: &str) -> bool {
+        self.log.iter().any(|(_, label)| label.ends_with(suffix))
     }
 
     /// Answers a request of the server.

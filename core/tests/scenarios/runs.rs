@@ -172,8 +172,10 @@ fn a_task_is_gone_only_after_three_looks_and_five_seconds() {
     d.pass(secs(5));
     d.err("status 1", TASK_GONE);
     d.ws(WsEvent::TaskAvailable { runtime: Some(RuntimeId::new("r-1")), task: None });
+    d.pass(ms(500));
     d.err("status 1", TASK_GONE);
     d.ws(WsEvent::TaskAvailable { runtime: Some(RuntimeId::new("r-1")), task: None });
+    d.pass(ms(500));
     d.err("status 1", TASK_GONE);
     d.assert_not("is ending");
     while !d.is_open("run 1") || d.count_like("is ending") == 0 {

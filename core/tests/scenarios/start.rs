@@ -198,7 +198,7 @@ fn start_with_a_refused_credential_is_tried_until_the_deadline() {
     for _ in 0..3 {
         d.err("start 1", UNAUTHORIZED);
         d.status("status 1", TaskStatus::Dispatched);
-        d.live(secs(8));
+        d.live(secs(36));
         assert!(d.is_open("start 1"));
     }
 }

@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::{local, messages, offers, over, profiles, register};
 use crate::http::endpoints::Workspaces;
-use crate::http::{CallError, Limit, RejectKind};
+use crate::http::{CallError, Limit, RejectKind, Rejection};
 use crate::wire::claim::ClaimRequest;
 use crate::wire::heartbeat::HeartbeatRequest;
 use crate::wire::report::{CancelAckRequest, SessionRequest, UsageRequest, WaitRequest};
@@ -232,20 +232,28 @@ pub(super) fn for_core(error: &CallError) -> ApiError {
         CallError::Undecodable { .. } => ApiError::Undecodable,
         CallError::Rejected(rejection) => {
             let status = rejection.status;
-            let kind = match rejection.kind {
-                // A redirect is the word of something before the server, such as a login page: it passes.
-                RejectKind::TryAgain | RejectKind::Redirected => return ApiError::Server { status },
-                RejectKind::TaskGone => Refusal::TaskGone,
-                RejectKind::RuntimeGone => Refusal::RuntimeGone,
-                RejectKind::WorkspaceGone => Refusal::WorkspaceGone,
-                RejectKind::RouteMissing => Refusal::RouteMissing,
-                RejectKind::Unauthorized => Refusal::Unauthorized,
-                RejectKind::Forbidden => Refusal::Forbidden,
-                _ => Refusal::Other,
-            };
-            ApiError::Refused { status, kind }
+            match refusal(rejection) {
+                Some(kind) => ApiError::Refused { status, kind },
+                None => ApiError::Server { status },
+            }
         }
     }
+}
+
+/// What a refusal is about; `None` if it is none that lasts.
+pub(super) fn refusal(rejection: &Rejection) -> Option<Refusal> {
+    Some(match rejection.kind {
+        // A redirect is the word of something before the server, such as a login page: it passes.
+        RejectKind::TryAgain | RejectKind::Redirected => return None,
+        RejectKind::TaskGone => Refusal::TaskGone,
+        RejectKind::RuntimeGone => Refusal::RuntimeGone,
+        RejectKind::WorkspaceGone => Refusal::WorkspaceGone,
+        RejectKind::RouteMissing => Refusal::RouteMissing,
+        RejectKind::Unauthorized if rejection.is_doubtful() => Refusal::ClockSkew,
+        RejectKind::Unauthorized => Refusal::Unauthorized,
+        RejectKind::Forbidden => Refusal::Forbidden,
+        _ => Refusal::Other,
+    })
 }
 
 fn for_core_status(status: WireStatus) -> TaskStatus {
@@ -292,7 +300,26 @@ fn name(call: &ApiCall) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Rejection;
+
+    #[test]
+    fn bug_26_a_token_that_is_refused_by_a_clock_far_from_ours_is_not_called_bad() {
+        let now = jiff::Timestamp::now().as_millisecond();
+        for (ahead, kind) in
+            [(0, Refusal::Unauthorized), (7_200, Refusal::ClockSkew), (-7_200, Refusal::ClockSkew)]
+        {
+            let server_time = Some(longshore_core::time::UnixMillis(now + ahead * 1000));
+            let kind_of = RejectKind::Unauthorized;
+            let rejection = Rejection { status: 401, kind: kind_of, body_head: String::new(), server_time };
+            assert_eq!(for_core(&CallError::Rejected(rejection)), ApiError::Refused { status: 401, kind });
+        }
+        let untold = Rejection {
+            status: 401,
+            kind: RejectKind::Unauthorized,
+            body_head: String::new(),
+            server_time: None,
+        };
+        assert_eq!(refusal(&untold), Some(Refusal::Unauthorized), "without a date");
+    }
 
     #[test]
     fn a_redirect_is_no_refusal() {

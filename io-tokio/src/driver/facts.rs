@@ -3,6 +3,39 @@
 use crate::book::Book;
 use longshore_core::effect::{EndReason, ExitReport, Fact, ReportKind};
 use longshore_core::event::ClaimKey;
+use std::time::{Duration, Instant};
+
+/// That the server takes nothing, and that it does again, is said this often at most.
+const SAY: Duration = Duration::from_mins(1);
+
+/// What was said of the server's taking the credential.
+#[derive(Debug, Default)]
+pub(super) struct AccessTold {
+    at: Option<Instant>,
+    /// It was said that it does not.
+    lost: bool,
+}
+
+impl AccessTold {
+    /// Says so if this fact is about it: not again and again where it changes all the time.
+    pub(super) fn log(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AccessLost if self.at.is_none_or(|at| at.elapsed() >= SAY) => {
+                (self.at, self.lost) = (Some(Instant::now()), true);
+                tracing::warn!(
+                    "the server takes nothing from this daemon: no task is claimed until it does, and what is at work goes on; look at the account \
+                     and the credential"
+                );
+            }
+            Fact::AccessBack if std::mem::take(&mut self.lost) => {
+                tracing::info!(
+                    "the server takes the credential; everything that waited for that is done now"
+                );
+            }
+            _ => {}
+        }
+    }
+}
 
 /// Writes one fact to the log.
 pub(super) fn log(book: &Book, fact: &Fact) {
@@ -91,6 +124,14 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         }
         // The HTTP client says what to do about it, and not each time.
         Fact::Unauthorized => tracing::debug!("a request was refused because of the credential"),
+        // Said above, and not each time.
+        Fact::AccessLost | Fact::AccessBack => {}
+        Fact::Woke { slept } => {
+            tracing::info!(
+                seconds = slept / 1000,
+                "the machine has slept; everything that is due is done now"
+            );
+        }
         Fact::RuntimeGone { runtime } => {
             tracing::warn!(%runtime, "the server has deleted the runtime; its workspace is registered again");
         }

@@ -2,6 +2,7 @@
 
 use super::host::Host;
 use super::over::Line;
+use crate::http::CallError;
 use crate::wire::frame::{Inbound, Outgoing};
 use crate::wire::heartbeat::HeartbeatRequest;
 use crate::ws::{self, LinkEvent};
@@ -62,7 +63,7 @@ async fn live(
         Ok(link) => link,
         Err(error) => {
             tracing::debug!(%error, "no control connection; polling goes on");
-            tell(WsEvent::Down).await;
+            tell(for_refused(&error)).await;
             return;
         }
     };
@@ -125,6 +126,17 @@ async fn live(
                 }
             }
         }
+    }
+}
+
+/// What the core needs to know of a connection that was not made.
+fn for_refused(error: &CallError) -> WsEvent {
+    match error {
+        CallError::Rejected(rejection) => match super::api::refusal(rejection) {
+            Some(kind) => WsEvent::Refused { status: rejection.status, kind },
+            None => WsEvent::Down,
+        },
+        _ => WsEvent::Down,
     }
 }
 

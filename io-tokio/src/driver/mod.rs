@@ -27,9 +27,10 @@ pub use local::LocalDirectory;
 pub use record::Record;
 pub use recover::recover;
 
+use crate::alarm::Alarm;
 use crate::discover::Prober;
 use crate::health::HealthSnapshot;
-use crate::http::Limit;
+use crate::http::{Limit, Replaced};
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
 use host::{Listed, RuntimeSet};
@@ -40,7 +41,6 @@ use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, Launch
 use longshore_core::event::{ClaimKey, Event, FsReply, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
-use longshore_core::time::Instant;
 use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -112,6 +112,10 @@ pub struct Driver {
     exit: Option<ExitReport>,
     /// When the ledger tries again what it could not write.
     write_again_at: Option<tokio::time::Instant>,
+    /// Tells of another token.
+    replaced: Replaced,
+    alarm: Alarm,
+    access: facts::AccessTold,
 }
 
 impl Driver {
@@ -127,6 +131,7 @@ impl Driver {
         health: watch::Sender<HealthSnapshot>,
     ) -> Result<Self, DriverError> {
         let (sender, events) = mpsc::channel(EVENTS);
+        let replaced = parts.client.credential().replaced();
         let host = Arc::new(Host {
             client: parts.client,
             launcher: parts.launcher,
@@ -167,6 +172,9 @@ impl Driver {
             health,
             exit: None,
             write_again_at: None,
+            replaced,
+            alarm: Alarm::new(),
+            access: facts::AccessTold::default(),
         };
         driver.perform();
         Ok(driver)
@@ -243,17 +251,18 @@ impl Driver {
     async fn wait(&mut self) {
         let again = self.write_again();
         let deadline = self.daemon.next_wakeup().map(|(at, _)| at);
-        let pause = sleep_until(deadline, self.host.clock.now().mono);
+        let host = self.host.clone();
         tokio::select! {
             biased;
+            () = self.replaced.next() => self.step(&Event::Credential),
             event = self.events.recv() => {
                 if let Some(event) = event {
                     self.step(&event);
                 }
             }
             () = tokio::time::sleep_until(again.unwrap_or_else(tokio::time::Instant::now)), if again.is_some() => {}
-            () = pause => {
-                // The runtime's clock and ours differ by up to a millisecond, and by a whole suspend.
+            () = self.alarm.until(&host.clock, deadline) => {
+                // An alarm may go off early, where the system has none that knows of suspend.
                 if deadline.is_some_and(|at| at <= self.host.clock.now().mono) {
                     self.step(&Event::Tick);
                 }
@@ -343,6 +352,7 @@ impl Driver {
                 if let Fact::Ending { claim, why } = &fact {
                     self.note_ending(*claim, *why);
                 }
+                self.access.log(&fact);
                 facts::log(&self.host.book, &fact);
             }
             Effect::Exit { report } => self.exit = Some(report),
@@ -376,8 +386,9 @@ impl Driver {
 
     fn ws(&mut self, conn: ConnGen, cmd: WsCmd) {
         match cmd {
-            WsCmd::Connect { .. } => {
-                let runtimes = self.host.set().runtimes.keys().cloned().collect();
+            WsCmd::Connect { without, .. } => {
+                let runtimes =
+                    self.host.set().runtimes.keys().filter(|id| !without.contains(id)).cloned().collect();
                 self.conn = Some(Conn::dial(self.host.clone(), conn, runtimes));
             }
             WsCmd::Beat { runtime } => {
@@ -405,14 +416,5 @@ impl Driver {
                 tracing::debug!(task = %entry.id, %error, "a progress note was not taken");
             }
         });
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>, now: Instant) {
-    match deadline {
-        // The runtime's timer is as coarse as the core's clock; a little later is one wake-up less.
-        Some(at) if at > now => tokio::time::sleep(at.since(now)).await,
-        Some(_) => {}
-        None => std::future::pending().await,
     }
 }

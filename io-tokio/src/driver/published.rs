@@ -19,14 +19,16 @@ impl Driver {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let active = count(view.tasks().count());
         let running = count(view.tasks().filter(|task| task.phase == Some(PhaseName::Running)).count());
-        let now = (state, active, running, count(view.parked_tasks()));
+        let now = (state, active, running, count(view.parked_tasks()), !view.has_access());
         self.health.send_if_modified(|snapshot| {
             let seen = |s: &HealthSnapshot| {
-                (s.state, s.active_task_count, s.running_task_count, s.resource_wait_task_count)
+                let counts = (s.active_task_count, s.running_task_count, s.resource_wait_task_count);
+                (s.state, counts.0, counts.1, counts.2, s.access_refused)
             };
             let before = seen(snapshot);
             (snapshot.state, snapshot.active_task_count) = (now.0, now.1);
             (snapshot.running_task_count, snapshot.resource_wait_task_count) = (now.2, now.3);
+            snapshot.access_refused = now.4;
             before != now
         });
     }

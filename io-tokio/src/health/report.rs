@@ -89,6 +89,8 @@ pub struct HealthSnapshot {
     pub skipped_agents: BTreeMap<String, String>,
     /// Why a restart is due; empty if none is.
     pub reload_pending_reason: String,
+    /// Whether the server refuses the credential, so that nothing is claimed.
+    pub access_refused: bool,
     /// The workspaces served.
     pub workspaces: Vec<WorkspaceHealth>,
 }
@@ -130,6 +132,8 @@ struct Report<'a> {
     reload_pending_reason: &'a str,
     workspaces: &'a [WorkspaceHealth],
     state: DaemonState,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    server_access: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     process_start: Option<u64>,
 }
@@ -163,6 +167,7 @@ pub(super) fn render(identity: &HealthIdentity, now: &HealthSnapshot, uptime: In
         reload_pending_reason: &now.reload_pending_reason,
         workspaces: &now.workspaces,
         state: now.state,
+        server_access: if now.access_refused { "refused" } else { "" },
         process_start: process_start(std::process::id()),
     };
     let mut text =

@@ -130,7 +130,7 @@ impl Client {
         let mut response = send(builder, handover, expired.as_mut()).await?;
 
         let status = response.status().as_u16();
-        self.credential.answered(token, status);
+        self.credential.heard(token, status, response.headers());
         if !(response.status().is_success() || conditional && status == 304) {
             return Err(refusal(&mut response, expired).await);
         }

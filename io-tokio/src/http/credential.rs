@@ -2,10 +2,11 @@
 //! at before a renewal, and while the server refuses the token that is in use.
 
 use super::client::ClientError;
+use super::skew::Skew;
 use crate::config::token_file::{Stamp, TokenFile};
 use crate::log::{Redactor, Registration};
 use crate::secret::Secret;
-use reqwest::header::HeaderValue;
+use reqwest::header::{HeaderMap, HeaderValue};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -170,8 +171,13 @@ impl Credential {
         self.0.current.borrow().bearer.clone()
     }
 
-    /// The server has answered a request with this status. `number` was that of the token in use; what becomes of an earlier one says nothing.
-    pub(crate) fn answered(&self, number: u64, status: u16) {
+    /// The server has answered a request so. `number` was that of the token in use; what becomes of an earlier one says nothing.
+    pub(crate) fn heard(&self, number: u64, status: u16, headers: &HeaderMap) {
+        let skew = (status == 401).then(|| Skew::told(headers)).flatten();
+        self.answered(number, status, skew.filter(|skew| skew.is_doubtful()));
+    }
+
+    fn answered(&self, number: u64, status: u16, skew: Option<Skew>) {
         let refused = match status {
             401 => true,
             // Anything else may be the word of something before the server.
@@ -183,16 +189,23 @@ impl Credential {
         }
         let news = self.0.refused.send_if_modified(|was| std::mem::replace(was, refused) != refused);
         if news && refused {
-            self.say();
+            self.say(skew);
         }
     }
 
-    fn say(&self) {
+    fn say(&self, skew: Option<Skew>) {
         let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_some_and(|at| at.elapsed() < SAY) {
             return;
         }
         *said = Some(Instant::now());
+        if let Some(skew) = skew {
+            tracing::error!(
+                "the server refuses this daemon's credential, but the server's clock is {skew} of this machine's: set the clock of whichever is \
+                 wrong; the credential may be good, and is tried on until it is taken"
+            );
+            return;
+        }
         if let Some(source) = self.0.source.get() {
             tracing::error!(
                 file = %source.file.path().display(),

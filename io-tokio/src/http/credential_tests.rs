@@ -43,7 +43,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 async fn a_refused_token_is_replaced_by_the_one_that_is_written_into_its_file() {
     let place = Place::new();
     let mut replaced = place.credential.replaced();
-    place.credential.answered(0, 401);
+    place.credential.answered(0, 401, None);
     place.write(r#"{"token":"second-token-without-prefix"}"#);
     tokio::time::timeout(WITHIN, replaced.next()).await.expect("it is seen");
     assert_eq!(
@@ -56,7 +56,7 @@ async fn a_refused_token_is_replaced_by_the_one_that_is_written_into_its_file() 
         "it is kept out of the log"
     );
     assert!(!*place.credential.0.refused.borrow(), "nothing is known against the new one");
-    place.credential.answered(0, 401);
+    place.credential.answered(0, 401, None);
     assert!(!*place.credential.0.refused.borrow(), "a late answer is about the old one");
 }
 
@@ -64,8 +64,8 @@ async fn a_refused_token_is_replaced_by_the_one_that_is_written_into_its_file() 
 async fn without_a_refusal_the_file_is_looked_at_when_somebody_asks() {
     let place = Place::new();
     place.write(r#"{"token":"mul_second"}"#);
-    place.credential.answered(0, 200);
-    place.credential.answered(0, 503);
+    place.credential.answered(0, 200, None);
+    place.credential.answered(0, 503, None);
     assert_eq!(place.token(), "Bearer mul_first");
     place.credential.look().await;
     assert_eq!(place.token(), "Bearer mul_second");
@@ -122,7 +122,7 @@ async fn a_file_that_names_no_usable_token_changes_nothing() {
 #[tokio::test]
 async fn a_token_that_is_not_from_a_file_stays() {
     let credential = Credential::new(&Secret::new("mul_first")).expect("a token");
-    credential.answered(0, 401);
+    credential.answered(0, 401, None);
     credential.look().await;
     assert_eq!(credential.number(), 0);
     assert!(!credential.replace(&Secret::new("mul_first")).expect("a token"), "it is the same");

@@ -1,6 +1,7 @@
 //! How a call failed, and what is known about the request's fate.
 
 use super::retry_after::{http_date, retry_after};
+use super::skew::Skew;
 use jiff::Timestamp;
 use longshore_core::time::UnixMillis;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
@@ -198,8 +199,8 @@ impl fmt::Display for Rejection {
         match self.kind {
             RejectKind::Unauthorized => {
                 write!(f, "the server does not take our token ({status}: {said}); log in again")?;
-                match self.skew_seconds().filter(|skew| skew.abs() >= MAX_SKEW) {
-                    Some(skew) => write!(f, ", or set the clock: it is {skew} s behind the server's"),
+                match self.skew().filter(|skew| skew.is_worth_a_word()) {
+                    Some(skew) => write!(f, ", or set the clock: the server's is {skew}"),
                     None => Ok(()),
                 }
             }
@@ -222,13 +223,15 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Seconds by which clocks may differ before that is worth a word.
-const MAX_SKEW: i64 = 60;
-
 impl Rejection {
-    /// By how much the server's clock is ahead of ours; negative if ours is ahead.
-    fn skew_seconds(&self) -> Option<i64> {
-        self.server_time.map(|time| (time.0 - Timestamp::now().as_millisecond()) / 1000)
+    /// Whether the clocks are so far apart that a token may be refused because of that.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.skew().is_some_and(Skew::is_doubtful)
+    }
+
+    /// How far the server's clock is from ours, if it told.
+    fn skew(&self) -> Option<Skew> {
+        self.server_time.map(Skew::of)
     }
 }
 

@@ -14,6 +14,7 @@ mod limit;
 mod read;
 mod request;
 mod retry_after;
+mod skew;
 
 #[cfg(test)]
 mod calls;

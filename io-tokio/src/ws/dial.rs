@@ -44,7 +44,7 @@ pub async fn connect(
     tokio::pin!(expired);
     let mut response = http::send(request, None, expired.as_mut()).await?;
     let status = response.status();
-    client.credential().answered(token, status.as_u16());
+    client.credential().heard(token, status.as_u16(), response.headers());
     if status.is_success() {
         return Err(CallError::Undecodable { status: status.as_u16(), why: NO_WEBSOCKET.to_owned() });
     }

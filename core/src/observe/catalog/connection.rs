@@ -86,9 +86,16 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     inv(
         "INV-64",
-        "another set leads to a connection that names it",
+        "another set leads to a connection that names it, but for those that the server refuses, as long as it does",
         "observed",
-        &[Rule, Test("core/tests/scenarios/fleet.rs", "inv_64_another_set_reconnects")],
+        &[
+            Rule,
+            Test("core/tests/scenarios/fleet.rs", "inv_64_another_set_reconnects"),
+            Test(
+                "core/tests/scenarios/refused_dials.rs",
+                "w_14_a_runtime_that_this_credential_may_not_see_costs_the_others_no_connection",
+            ),
+        ],
     ),
     inv(
         "INV-65",

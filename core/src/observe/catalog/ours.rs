@@ -49,6 +49,81 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("RUNTIME-SET", "each change of the set fits the one before it", "ours", &[Rule]),
     inv("CLAIM-FALLBACK", "a claim that the connection did not deliver is sent over HTTP", "ours", &[Rule]),
     inv("CLAIM-RATE", "tasks are not asked for again and again while nothing is new", "ours", &[Rule]),
+    inv(
+        "ACCESS-TOLD",
+        "that the server refuses the credential is told when it does, and that it takes it when an answer or another credential says so; what was sent before says nothing",
+        "ours, public report of a daemon that tried on with a dead token",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/access.rs",
+                "what_was_sent_with_the_old_credential_says_nothing_of_the_new_one",
+            ),
+            Test("core/tests/scenarios/access.rs", "whatever_the_server_takes_brings_access_back"),
+        ],
+    ),
+    inv(
+        "ACCESS-QUIET",
+        "while the credential is refused nothing new is asked, and twice a minute at most whether it still is",
+        "ours, public report of a daemon that tried on with a dead token",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/access.rs",
+                "bug_27_a_while_the_credential_is_refused_the_list_is_asked_for_twice_a_minute_and_nothing_else",
+            ),
+        ],
+    ),
+    inv(
+        "ACCESS-SLOW",
+        "what a task has to tell is not tried more often than that while the credential is refused",
+        "ours",
+        &[Rule, Test("core/tests/scenarios/access.rs", "work_in_hand_goes_on_and_tries_again_less_often")],
+    ),
+    inv(
+        "ALL-BEAT",
+        "once the credential is taken again, or the machine has slept, each runtime beats within a second",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/refused_dials.rs",
+                "many_runtimes_beat_within_a_second_and_not_all_at_once",
+            ),
+        ],
+    ),
+    inv(
+        "WAKE",
+        "a sleep of the machine is noticed, and a connection of before it is made anew",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/sleep.rs",
+                "after_a_sleep_everything_that_the_server_waits_for_is_done_at_once",
+            ),
+            Test(
+                "tests/tests/black_box/access.rs",
+                "after_a_sleep_of_eight_hours_the_link_is_dialled_again_and_the_run_goes_on",
+            ),
+        ],
+    ),
+    inv(
+        "LOOK-RATE",
+        "a storm of hints is no storm of looks: few a second for a task, 64 at once for all",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/storms.rs",
+                "a_storm_of_hints_brings_two_looks_a_second_and_the_last_hint_is_not_lost",
+            ),
+            Test(
+                "core/tests/scenarios/storms.rs",
+                "sixty_four_looks_are_on_their_way_at_once_and_the_others_follow",
+            ),
+        ],
+    ),
     inv("GATE-ANSWER", "who asks for the gate is answered", "ours", &[Rule]),
     inv(
         "LEDGER-PATH",
