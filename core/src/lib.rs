@@ -30,6 +30,7 @@
 //! | [`script`] | a small world for a daemon: for seeds, property tests, fuzzers and exhaustive search; makes failing histories small |
 //! | `sim` | a large world in virtual time (feature `sim`) |
 
+mod actions;
 mod backoff;
 mod beats;
 mod claim;

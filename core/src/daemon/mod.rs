@@ -11,6 +11,7 @@ mod view;
 pub use check::Broken;
 pub use view::{TaskView, View};
 
+use crate::actions::Actions;
 use crate::beats::Beats;
 use crate::claim::Claims;
 use crate::config::{Config, ConfigError};
@@ -50,6 +51,8 @@ struct State {
     runtimes: Runtimes,
     claims: Claims,
     beats: Beats,
+    #[serde(default)]
+    actions: Actions,
     link: Link,
     tasks: BTreeMap<ClaimKey, Task>,
     by_id: BTreeMap<TaskId, ClaimKey>,
@@ -110,6 +113,7 @@ impl Daemon {
             runtimes: Runtimes::default(),
             claims,
             beats: Beats::default(),
+            actions: Actions::default(),
             link: Link::default(),
             tasks: BTreeMap::new(),
             by_id: BTreeMap::new(),

@@ -5,7 +5,7 @@ use crate::claim::Catch;
 use crate::effect::{Effect, Effects, ExitCause, ExitReport, Fact};
 use crate::env::Cx;
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
+use crate::event::{Action, ApiReply, ClaimKey, Event, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::late::Late;
 use crate::link::Up;
@@ -45,7 +45,11 @@ impl State {
                         self.reap(claim, out);
                     }
                     Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
-                    Some(DiskWork::Probe | DiskWork::Act(_)) => {}
+                    Some(DiskWork::Act(action)) => {
+                        split!(self, out => cx, actions);
+                        actions.done(&mut cx, *op, &action);
+                    }
+                    Some(DiskWork::Probe) => {}
                     None => {}
                 }
             }
@@ -77,7 +81,7 @@ impl State {
     }
 
     fn api_ended(&mut self, op: OpId, r: &Result<ApiReply, ApiError>, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached, actions);
         let Some(kind) = cx.env.ops.close_api(op) else { return };
         cx.disarm(&TimerKey::Op(op));
         if r.is_ok() {
@@ -137,6 +141,9 @@ impl State {
                 if beats.beaten(&mut cx, &runtime, op, r.clone()) {
                     self.gone(&runtime, out);
                 }
+                if let Ok(ApiReply::Beaten { actions: asked, .. }) = r {
+                    self.asked(&runtime, asked, out);
+                }
             }
             ApiOp::Claim { hold, pass, scope } => {
                 let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
@@ -170,7 +177,8 @@ impl State {
                     self.first_report_over(runtime, claim, out);
                 }
             }
-            ApiOp::Profiles(_) | ApiOp::Action(_) => {}
+            ApiOp::Action(action) => actions.reported(&mut cx, op, &action, r),
+            ApiOp::Profiles(_) => {}
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
             }
@@ -330,12 +338,25 @@ impl State {
                     }
                 }
             }
-            WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
-            WsEvent::Ack { runtime, gone: true, .. } => self.gone(runtime, out),
+            WsEvent::Ack { runtime, gone, actions: asked, .. } => {
+                if *gone {
+                    self.gone(runtime, out);
+                } else {
+                    beats.acked(&cx, runtime);
+                }
+                self.asked(runtime, asked, out);
+            }
             WsEvent::ProfilesChanged { .. } => {}
             WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
             WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
         }
+    }
+
+    /// The server asks a runtime for something, in its answer to a heartbeat.
+    fn asked(&mut self, runtime: &RuntimeId, asked: &[Action], out: &mut Effects) {
+        split!(self, out => cx, runtimes, actions);
+        let hosted = runtimes.provider(runtime).is_some();
+        actions.asked(&mut cx, runtime, hosted, asked);
     }
 
     fn gone(&mut self, runtime: &RuntimeId, out: &mut Effects) {
@@ -371,7 +392,7 @@ impl State {
 
     /// A deadline passed.
     pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc, first_reports, by_runtime);
+        split!(self, out => cx, runtimes, claims, beats, link, tasks, late, roots, gc, first_reports, by_runtime, actions);
         match timer {
             TimerKey::Stop => self.stop_due(out),
             TimerKey::Op(op) => cx.cancel(*op),
@@ -404,7 +425,8 @@ impl State {
             }
             TimerKey::Sync => runtimes.sync(&mut cx),
             TimerKey::Register(workspace) => runtimes.register(&mut cx, workspace),
-            TimerKey::Discover | TimerKey::Versions | TimerKey::Access | TimerKey::ActionRetry(_) => {}
+            TimerKey::ActionRetry(action) => actions.due(&mut cx, action),
+            TimerKey::Discover | TimerKey::Versions | TimerKey::Access => {}
             TimerKey::Renew => runtimes.renew(&mut cx),
             TimerKey::Orphans(runtime) => {
                 let ours = super::recover::ours(runtime, first_reports, by_runtime, tasks, late);

@@ -1,7 +1,7 @@
 //! One step, as the smaller books look at it: what happened that fits, and what is wanted.
 
 use super::ops::{Closed, What};
-use super::{At, Found, boot, deadlines, freshness, late, link, register, watch};
+use super::{At, Found, actions, boot, deadlines, freshness, late, link, register, watch};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect};
 use crate::event::{Event, WsEvent};
@@ -54,6 +54,7 @@ impl<'a> Seen<'a> {
 /// The smaller books.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
+    pub(super) actions: actions::ActionBook,
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,
     freshness: freshness::FreshnessBook,
@@ -69,6 +70,7 @@ impl Books {
             boot::BootBook::exits(seen, found);
             return;
         }
+        self.actions.step(seen, found);
         self.boot.step(seen, found);
         self.deadlines.step(seen, found);
         self.freshness.step(seen, found);

@@ -4,7 +4,7 @@ use super::Input;
 use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
-use crate::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
+use crate::event::{Action, ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
 use crate::id::PathKey;
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
@@ -240,10 +240,10 @@ pub fn event_label(event: &Event) -> String {
                     let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
                     format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
                 }
-                WsEvent::Ack { runtime, gone, claims, .. } => {
+                WsEvent::Ack { runtime, gone, claims, actions } => {
                     let (gone, claims) =
                         (if *gone { " gone" } else { "" }, if *claims { " takes claims" } else { "" });
-                    format!("ack {runtime}{gone}{claims}")
+                    format!("ack {runtime}{gone}{claims}{}", asks(actions))
                 }
                 WsEvent::Refused { status, kind } => format!("refused {status} {kind:?}").to_lowercase(),
                 WsEvent::ProfilesChanged { workspace } => format!("profiles of {workspace} changed"),
@@ -252,6 +252,15 @@ pub fn event_label(event: &Event) -> String {
             };
             format!("link {} {what}", conn.0)
         }
+    }
+}
+
+/// What a beat's answer asks for.
+fn asks(actions: &[Action]) -> String {
+    match actions {
+        [] => String::new(),
+        [one] => format!(" asks {}", one.id),
+        [first, rest @ ..] => format!(" asks {} and {} more", first.id, rest.len()),
     }
 }
 
@@ -266,7 +275,9 @@ fn api_reply(reply: &ApiReply) -> String {
             let names: Vec<String> = runtimes.iter().map(|r| format!("{}:{}", r.id, r.provider)).collect();
             format!("registered {}", names.join(","))
         }
-        ApiReply::Beaten { gone, .. } => format!("beaten{}", if *gone { " gone" } else { "" }),
+        ApiReply::Beaten { gone, actions } => {
+            format!("beaten{}{}", if *gone { " gone" } else { "" }, asks(actions))
+        }
         ApiReply::Claimed { offers, unusable } => {
             let names: Vec<String> = offers
                 .iter()

@@ -1,6 +1,7 @@
 //! The rules themselves: each notices the history that it is there for. A history is true up to one change; the rule that the change is
 //! meant for has to be broken by it, first or together with others.
 
+mod actions;
 mod boundary;
 mod claims;
 mod collector;
