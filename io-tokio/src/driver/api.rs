@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{local, messages, offers, over};
+use super::{action, local, messages, offers, over};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
@@ -84,8 +84,14 @@ async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
             client.deregister(&request, limit).await.map(|()| ApiReply::Done)
         }
         ApiCall::Beat { runtime } => {
-            let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: false };
-            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten { gone: reply.runtime_gone, actions: Vec::new() })
+            let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: true };
+            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten {
+                gone: reply.runtime_gone,
+                actions: action::keep(host, runtime, reply),
+            })
+        }
+        ApiCall::ActionResult { runtime, action, kind } => {
+            action::report(host, (runtime, action, *kind), limit).await
         }
         ApiCall::Claim(call) => {
             let runtime_ids = host.set().in_scope(call.scope());
@@ -313,6 +319,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::RecoverOrphans { .. } => "recover-orphans",
         ApiCall::Deregister { .. } => "deregister",
         ApiCall::Beat { .. } => "heartbeat",
+        ApiCall::ActionResult { .. } => "action-result",
         ApiCall::Claim(_) => "claim",
         ApiCall::ClaimOver { .. } => "claim-over",
         ApiCall::ClaimOne(_) => "claim-one",

@@ -1,5 +1,6 @@
 //! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
 
+use super::action;
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
@@ -64,6 +65,7 @@ pub(super) async fn perform(
             }
             Ok(FsReply::Done)
         }
+        FsCall::Act { action, .. } => action::act(host, action, cancel).await,
         _ => Err(gone),
     }
 }
