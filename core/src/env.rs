@@ -5,7 +5,7 @@ use crate::config::{Config, Timing};
 use crate::effect::{ApiCall, Effect, Effects, Fact, FsCall, KillStep, LaunchCall, PhaseName, WsCmd};
 use crate::error::ApiError;
 use crate::event::ClaimKey;
-use crate::id::{ConnGen, OpId};
+use crate::id::{ActionId, ConnGen, OpId};
 use crate::op::{ApiOp, FsOp, GcOp, OpKind, Ops};
 use crate::rng::Rng;
 use crate::time::{Instant, Now};
@@ -75,6 +75,15 @@ impl Cx<'_> {
     pub(crate) fn probe(&mut self, call: FsCall) -> OpId {
         let op = self.env.ops.open(OpKind::Probe);
         let within = self.timing().probe;
+        self.arm(TimerKey::Op(op), within);
+        self.out.push(Effect::Fs { op, call });
+        op
+    }
+
+    /// Does what the server asks for; it is told to end after the time for that.
+    pub(crate) fn act(&mut self, action: ActionId, call: FsCall) -> OpId {
+        let op = self.env.ops.open(OpKind::Act(action));
+        let within = self.timing().action;
         self.arm(TimerKey::Op(op), within);
         self.out.push(Effect::Fs { op, call });
         op

@@ -2,6 +2,7 @@
 //! moves on (L2), an early look changes nothing (L3), an answer counts once (L5), after its close nothing is asked (L6), and without input it
 //! comes to rest (L7). One `Machine` for each of them; the inputs are chance.
 
+mod actions;
 mod machines;
 
 pub(crate) use machines::serving;
@@ -14,7 +15,7 @@ use crate::env::{Cx, Env};
 use crate::error::ApiError;
 use crate::event::ApiReply;
 use crate::id::OpId;
-use crate::op::{ApiOp, Ops};
+use crate::op::{ApiOp, DiskWork, OpKind, Ops};
 use crate::rng::{Rng, Seed};
 use crate::script::{Choose, Seeded};
 use crate::time::{Instant, Now, UnixMillis};
@@ -40,6 +41,8 @@ pub(crate) trait Machine: Sized + Hash + Serialize + DeserializeOwned {
     fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey);
     /// A request of it ended, of this kind.
     fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Result<ApiReply, ApiError>);
+    /// Work on the disk of it ended, well or badly.
+    fn worked(&mut self, _cx: &mut Cx<'_>, _op: OpId, _work: DiskWork) {}
     /// What it does at the end of each step.
     fn settle(&mut self, _cx: &mut Cx<'_>) {}
     /// Ends it. Returns whether it has such an end.
@@ -117,7 +120,9 @@ impl<M: Machine> Bench<M> {
         let opens = |effect: &&Effect| {
             matches!(
                 effect,
-                Effect::Api { .. } | Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Beat { .. }, .. }
+                Effect::Api { .. }
+                    | Effect::Fs { .. }
+                    | Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Beat { .. }, .. }
             )
         };
         self.opened += wanted.iter().filter(opens).count();
@@ -136,12 +141,20 @@ impl<M: Machine> Bench<M> {
 
     /// Answers a request; nothing if there is none of this number.
     fn answer(&mut self, op: OpId, r: Option<Result<ApiReply, ApiError>>) -> Vec<Effect> {
-        if let Some(kind) = self.env.ops.close_api(op) {
+        if self.is_work(op) {
+            if let Some(work) = self.env.ops.close_fs(op) {
+                self.with(|machine, cx| machine.worked(cx, op, work));
+            }
+        } else if let Some(kind) = self.env.ops.close_api(op) {
             self.with(|_, cx| cx.disarm(&TimerKey::Op(op)));
             let r = r.unwrap_or_else(|| Ok(M::well(&kind)));
             self.with(|machine, cx| machine.answered(cx, op, kind, r));
         }
         self.end_step()
+    }
+
+    fn is_work(&self, op: OpId) -> bool {
+        self.env.ops.iter().any(|(open, kind)| open == op && !matches!(kind, OpKind::Api(_)))
     }
 
     fn open(&self) -> Vec<OpId> {

@@ -31,6 +31,7 @@
 //! | `sim` | a large world in virtual time (feature `sim`) |
 
 mod access;
+mod actions;
 mod backoff;
 mod beats;
 mod claim;

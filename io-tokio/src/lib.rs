@@ -1,5 +1,6 @@
 //! The tokio adapter of longshore: one module per kind of effect, and the `longshore` command line.
 
+pub mod actions;
 pub mod agent_double;
 pub mod alarm;
 pub mod answers;

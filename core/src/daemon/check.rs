@@ -32,6 +32,9 @@ pub enum Broken {
         /// What the table has.
         open: u32,
     },
+    /// What the server asks for is at work, in line, or reported.
+    #[error("the actions that are at work or wait, and the requests for them, are out of step")]
+    Actions,
     /// INV-90 and the bound of parked tasks.
     #[error("the lines for directories and slots, and who waits in them, are out of step")]
     Paths,
@@ -64,6 +67,10 @@ impl State {
             return Err(Broken::Reservations);
         }
         self.check_paths()?;
+        let at_work = self.env.ops.iter().filter(|(_, kind)| matches!(kind, OpKind::Act(_))).count();
+        if !self.actions.conserves(at_work) {
+            return Err(Broken::Actions);
+        }
         let open = self.env.ops.iter().filter(|(_, kind)| kind.is_claim()).count();
         let open = u32::try_from(open).unwrap_or(u32::MAX);
         if open != self.claims.on_their_way() {

@@ -13,6 +13,7 @@ pub use check::Broken;
 pub use view::{TaskView, View};
 
 use crate::access::Access;
+use crate::actions::Actions;
 use crate::beats::Beats;
 use crate::claim::Claims;
 use crate::config::{Config, ConfigError};
@@ -52,6 +53,8 @@ struct State {
     runtimes: Runtimes,
     claims: Claims,
     beats: Beats,
+    #[serde(default)]
+    actions: Actions,
     link: Link,
     tasks: BTreeMap<ClaimKey, Task>,
     by_id: BTreeMap<TaskId, ClaimKey>,
@@ -121,6 +124,7 @@ impl Daemon {
             runtimes: Runtimes::default(),
             claims,
             beats: Beats::default(),
+            actions: Actions::default(),
             link: Link::default(),
             tasks: BTreeMap::new(),
             by_id: BTreeMap::new(),

@@ -5,7 +5,7 @@ use crate::claim::Catch;
 use crate::effect::{Effect, Effects, ExitCause, ExitReport, Fact};
 use crate::env::Cx;
 use crate::error::{ApiError, FsError, Refusal};
-use crate::event::{ApiReply, ClaimKey, Event, FsReply, GateOwner, Offer, RunEvent, WsEvent};
+use crate::event::{Action, ApiReply, ClaimKey, Event, FsReply, GateOwner, Offer, RunEvent, WsEvent};
 use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::late::Late;
 use crate::link::Up;
@@ -47,7 +47,10 @@ impl State {
                     }
                     Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
                     Some(DiskWork::Probe) => self.looked(*op, r, out),
-                    Some(DiskWork::Act(_)) => {}
+                    Some(DiskWork::Act(action)) => {
+                        split!(self, out => cx, actions);
+                        actions.done(&mut cx, *op, &action);
+                    }
                     None => {}
                 }
             }
@@ -82,7 +85,7 @@ impl State {
         let Some(kind) = self.env.ops.close_api(op) else { return };
         self.env.timers.disarm(&TimerKey::Op(op));
         self.heard(op, &kind, r, out);
-        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached);
+        split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached, actions);
         if r.is_ok() {
             server_answers(&mut cx, late, tasks, unreached);
         }
@@ -145,6 +148,9 @@ impl State {
                 if beaten.gone {
                     self.gone(&runtime, out);
                 }
+                if let Ok(ApiReply::Beaten { actions: asked, .. }) = r {
+                    self.asked(&runtime, asked, out);
+                }
             }
             ApiOp::Claim { hold, pass, scope } => {
                 let catch = claims.batch_ended(&mut cx, runtimes, (hold, pass, scope), r.clone(), fresh);
@@ -182,7 +188,7 @@ impl State {
                 let changes = runtimes.profiles_told(&mut cx, (op, &workspace), r);
                 self.changed(changes, out);
             }
-            ApiOp::Action(_) => {}
+            ApiOp::Action(action) => actions.reported(&mut cx, op, &action, r),
             ApiOp::Late => {
                 late.replied(&mut cx, op, r.clone());
             }
@@ -346,8 +352,14 @@ impl State {
                     self.look_at(here, out);
                 }
             }
-            WsEvent::Ack { runtime, gone: false, .. } => beats.acked(&cx, runtime),
-            WsEvent::Ack { runtime, gone: true, .. } => self.gone(runtime, out),
+            WsEvent::Ack { runtime, gone, actions: asked, .. } => {
+                if *gone {
+                    self.gone(runtime, out);
+                } else {
+                    beats.acked(&cx, runtime);
+                }
+                self.asked(runtime, asked, out);
+            }
             WsEvent::ProfilesChanged { workspace } => runtimes.profiles_changed(&mut cx, workspace),
             WsEvent::WorkspacesChanged => runtimes.sync(&mut cx),
             WsEvent::PendingWork { runtime } => beats.hint(&mut cx, runtime),
@@ -369,6 +381,13 @@ impl State {
         }
         changes.extend(runtimes.after_look(&mut cx, matches!(r, Ok(FsReply::Probed { .. }))));
         self.changed(changes, out);
+    }
+
+    /// The server asks a runtime for something, in its answer to a heartbeat.
+    fn asked(&mut self, runtime: &RuntimeId, asked: &[Action], out: &mut Effects) {
+        split!(self, out => cx, runtimes, actions);
+        let hosted = runtimes.provider(runtime).is_some();
+        actions.asked(&mut cx, runtime, hosted, asked);
     }
 
     fn gone(&mut self, runtime: &RuntimeId, out: &mut Effects) {
@@ -422,7 +441,7 @@ impl State {
 
     /// A deadline passed.
     pub(super) fn due(&mut self, timer: &TimerKey, out: &mut Effects) {
-        split!(self, out => cx, runtimes, claims, beats, tasks, late, roots, gc);
+        split!(self, out => cx, runtimes, claims, beats, tasks, late, roots, gc, actions);
         match timer {
             TimerKey::Stop => self.stop_due(out),
             TimerKey::Op(op) => cx.cancel(*op),
@@ -466,7 +485,7 @@ impl State {
             TimerKey::Discover => runtimes.discover_due(&mut cx),
             TimerKey::Versions => runtimes.versions_due(&mut cx),
             TimerKey::Access => self.access_due(out),
-            TimerKey::ActionRetry(_) => {}
+            TimerKey::ActionRetry(action) => actions.due(&mut cx, action),
             TimerKey::Renew => runtimes.renew(&mut cx),
             TimerKey::Orphans(runtime) => self.orphans_due(runtime, out),
         }

@@ -47,12 +47,13 @@ impl State {
 
     /// Ends what runs, and takes the runtimes off line: the beginning of a plain stop, and the end of a drain that took too long.
     fn end_runs(&mut self, out: &mut Effects) {
-        split!(self, out => cx, beats, link, tasks, late, shutdown);
+        split!(self, out => cx, beats, link, actions, tasks, late, shutdown);
         shutdown.begin(StopKind::Now);
         shutdown.until = None;
         shutdown.last_tries = true;
         beats.close(&mut cx);
         link.close(&mut cx);
+        actions.close(&mut cx);
         late.hurry(&mut cx);
         let mut ended = Vec::with_capacity(tasks.len());
         for (claim, task) in tasks.iter_mut() {
@@ -67,7 +68,8 @@ impl State {
 
     /// Ends the tasks that have no run yet, and lets go of those that have one.
     fn leave_runs(&mut self, out: &mut Effects) {
-        split!(self, out => cx, tasks, late, shutdown);
+        split!(self, out => cx, actions, tasks, late, shutdown);
+        actions.close(&mut cx);
         shutdown.last_tries = true;
         late.hurry(&mut cx);
         let mut ended = Vec::new();
@@ -209,9 +211,10 @@ impl State {
         let draining = self.shutdown.is_draining();
         self.enter_stop(StopPhase::Deregistering, Some(self.cfg.timers.stop_deregister), out);
         if draining {
-            split!(self, out => cx, beats, link);
+            split!(self, out => cx, beats, link, actions);
             beats.close(&mut cx);
             link.close(&mut cx);
+            actions.close(&mut cx);
             self.deregister_all(out);
         }
     }

@@ -122,6 +122,11 @@ impl<'a> View<'a> {
         !self.state.late.is_empty()
     }
 
+    /// Things that the server asked for in answers to heartbeats, and that are not over.
+    pub fn open_actions(self) -> usize {
+        self.state.actions.len()
+    }
+
     /// Requests on their way.
     pub fn open_ops(self) -> usize {
         self.state.env.ops.len()

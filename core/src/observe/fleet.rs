@@ -1,5 +1,6 @@
 //! Runtimes, their registration and heartbeats, and the control connection.
 
+use super::actions::ActionBook;
 use super::ops::{Closed, What};
 use super::tasks::TaskBook;
 use super::{At, Found, api_end};
@@ -301,7 +302,7 @@ impl FleetBook {
         }
     }
 
-    pub(super) fn settle(&mut self, at: &At<'_>, beats: bool, found: &mut Found) {
+    pub(super) fn settle(&mut self, at: &At<'_>, beats: bool, actions: &ActionBook, found: &mut Found) {
         if let LinkState::Up(set) = self.link {
             found.require(set == self.set, "INV-64", || "the connection is up for an old set".into());
             let taken = self.without.iter().find(|id| self.runtimes.get(*id).is_some_and(|r| !r.refused));
@@ -318,8 +319,10 @@ impl FleetBook {
         for (id, runtime) in &self.runtimes {
             let most = at.timing.beat * if runtime.first { 1 } else { 2 };
             let silent = at.now.since(runtime.beat);
-            found.require(runtime.beating.is_some() || silent <= most, "I15", || {
-                format!("{id} has not beaten for {} ms", silent.as_millis())
+            let beats = runtime.beating.is_some() || silent <= most;
+            found.require(beats, "I15", || format!("{id} has not beaten for {} ms", silent.as_millis()));
+            found.require(beats || !actions.is_busy(id), "INV-57", || {
+                format!("{id} does not beat while it does what was asked of it")
             });
         }
     }

@@ -5,6 +5,7 @@
 //! the rule as the specification does (`I5`, `INV-99`) or, for our own decisions, by a word.
 
 mod access;
+mod actions;
 mod boot;
 mod calls;
 pub mod catalog;
@@ -323,7 +324,7 @@ impl Rules {
         if !stop.exited() {
             tasks.settle(&at, step.view, found);
             silence.settle(&at, found);
-            fleet.settle(&at, stop.beats(now), found);
+            fleet.settle(&at, stop.beats(now), &books.actions, found);
             gc.settle(step.view, found);
             stop.settle(&at, ops, found);
             claims.settle(&at, cfg, step.view, fleet, found);
@@ -333,6 +334,7 @@ impl Rules {
         let size = step.view.runtime_count()
             + step.view.task_count()
             + usize::from(step.view.total_slots())
+            + books.actions.most()
             + reply_size(step.event);
         let bound = EFFECTS_BASE + EFFECTS_EACH * size;
         found.require(step.effects.len() <= bound, "I24", || {
@@ -362,7 +364,7 @@ impl Rules {
 
     /// I26: everything works, and the time to come to rest is over. `rested` says whether the daemon did.
     pub fn finish(&mut self, view: View<'_>, rested: bool) {
-        let Self { found, ops, claims, fleet, tasks, stop, .. } = self;
+        let Self { found, ops, claims, fleet, tasks, stop, books, .. } = self;
         found.require(rested, "I26", || {
             format!(
                 "everything works, and the daemon does not come to rest: {} tasks, {} requests, late reports {}, {}",
@@ -380,6 +382,7 @@ impl Rules {
         });
         found.require(!stop.stopping(), "INV-136", || "a stop does not come to an end".into());
         tasks.finish(found);
+        books.actions.finish(found);
         if !stop.stopping() {
             fleet.finish(found);
             claims.finish(fleet, found);

@@ -1,7 +1,7 @@
 //! One step, as the smaller books look at it: what happened that fits, and what is wanted.
 
 use super::ops::{Closed, What};
-use super::{At, Found, access, boot, deadlines, freshness, late, link, register, watch};
+use super::{At, Found, access, actions, boot, deadlines, freshness, late, link, register, watch};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect};
 use crate::event::{Event, WsEvent};
@@ -55,6 +55,7 @@ impl<'a> Seen<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     pub(super) access: access::AccessBook,
+    pub(super) actions: actions::ActionBook,
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,
     freshness: freshness::FreshnessBook,
@@ -71,6 +72,7 @@ impl Books {
             return;
         }
         self.access.step(seen, found);
+        self.actions.step(seen, found);
         self.boot.step(seen, found);
         self.deadlines.step(seen, found);
         self.freshness.step(seen, found);

@@ -11,6 +11,7 @@ mod end;
 mod ids;
 pub mod limits;
 mod open;
+mod pending;
 mod refusal;
 mod row;
 mod run;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use claim::Claimed;
 pub use end::{CancelAck, Completion, Failure, Recovered};
+pub use pending::{Ask, IMPORTS_AT_ONCE, MOST_OF_RUNTIME, Request, RequestState};
 pub use refusal::Refusal;
 pub use row::{Hint, NewTask, Payload, State, Subject, Task, Text, Usage};
 pub use runtime::{Registration, Runtime, RuntimeEntry};
@@ -33,6 +35,7 @@ use crate::time::Now;
 use ids::Ids;
 use limits::Limits;
 use open::Open;
+use pending::Pending;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use transcript::Transcripts;
@@ -55,6 +58,8 @@ pub struct Plane {
     /// Statuses that an operator gave to issues, chats and autopilot runs.
     subject_status: BTreeMap<Text, (Text, Now)>,
     enqueued: u64,
+    #[serde(default)]
+    pending: Pending,
     hints: VecDeque<Hint>,
 }
 
@@ -79,6 +84,7 @@ impl Plane {
             transcripts: Transcripts::default(),
             subject_status: BTreeMap::new(),
             enqueued: 0,
+            pending: Pending::default(),
             hints: VecDeque::new(),
         }
     }

@@ -16,6 +16,9 @@ pub enum Refusal {
     /// No such task; a daemon stops its agent and reports nothing.
     #[error("task not found")]
     TaskNotFound,
+    /// Nothing of the kind was asked of this runtime, or it is forgotten.
+    #[error("request not found")]
+    RequestNotFound,
     /// No such workspace.
     #[error("workspace not found")]
     WorkspaceNotFound,
@@ -42,7 +45,9 @@ impl Refusal {
     pub const fn status(&self) -> u16 {
         match self {
             Self::Invalid(_) | Self::WrongState { .. } => 400,
-            Self::RuntimeNotFound | Self::TaskNotFound | Self::WorkspaceNotFound => 404,
+            Self::RuntimeNotFound | Self::TaskNotFound | Self::RequestNotFound | Self::WorkspaceNotFound => {
+                404
+            }
             Self::Conflict(_) => 409,
             Self::Full(_) => 413,
         }

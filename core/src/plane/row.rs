@@ -257,4 +257,9 @@ pub enum Hint {
     },
     /// The list of workspaces is another one.
     WorkspacesChanged,
+    /// A beat of this runtime brings something.
+    PendingWork {
+        /// The runtime.
+        runtime: RuntimeId,
+    },
 }

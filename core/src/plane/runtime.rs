@@ -185,6 +185,7 @@ impl Plane {
     /// Drops the row; the next registration gets a new id.
     pub(super) fn forget_runtime(&mut self, runtime: &RuntimeId) -> bool {
         let Some(row) = self.runtimes.remove(runtime) else { return false };
+        self.pending.forget(runtime);
         self.runtime_ids.remove(&identity(&row.workspace, &row.daemon_id, &row.provider));
         true
     }

@@ -10,6 +10,7 @@ impl Plane {
     /// Takes silent runtimes offline, forgets those that are gone for good, and fails the tasks whose time is up:
     /// dispatched and abandoned, queued too long, or with a runtime that did not come back.
     pub fn sweep(&mut self, now: Now) {
+        self.pending.sweep(now);
         for runtime in self.runtimes.values_mut() {
             runtime.online = runtime.is_live(now);
         }

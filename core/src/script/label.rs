@@ -4,7 +4,7 @@ use super::Input;
 use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
-use crate::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
+use crate::event::{Action, ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
 use crate::id::PathKey;
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
@@ -147,7 +147,9 @@ fn fact(fact: &Fact) -> String {
             format!("is reported {} {} after {tries}", claim.0, report(*kind))
         }
         Fact::ReportLate { claim } => format!("is late {}", claim.0),
-        Fact::ReportSuperseded { claim, status } => format!("is superseded {} {status:?}", claim.0).to_lowercase(),
+        Fact::ReportSuperseded { claim, status } => {
+            format!("is superseded {} {status:?}", claim.0).to_lowercase()
+        }
         Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
         Fact::MessagesRefused { claim, upto, .. } => format!("is refused messages {} ..{upto}", claim.0),
         Fact::UsageLate { claim } => format!("is usage late {}", claim.0),
@@ -244,10 +246,10 @@ pub fn event_label(event: &Event) -> String {
                     let runtime = runtime.as_ref().map_or("all", |r| r.as_str());
                     format!("hint {runtime} {}", task.as_ref().map_or("-", |t| t.as_str()))
                 }
-                WsEvent::Ack { runtime, gone, claims, .. } => {
+                WsEvent::Ack { runtime, gone, claims, actions } => {
                     let (gone, claims) =
                         (if *gone { " gone" } else { "" }, if *claims { " takes claims" } else { "" });
-                    format!("ack {runtime}{gone}{claims}")
+                    format!("ack {runtime}{gone}{claims}{}", asks(actions))
                 }
                 WsEvent::Refused { status, kind } => format!("refused {status} {kind:?}").to_lowercase(),
                 WsEvent::ProfilesChanged { workspace } => format!("profiles of {workspace} changed"),
@@ -256,6 +258,15 @@ pub fn event_label(event: &Event) -> String {
             };
             format!("link {} {what}", conn.0)
         }
+    }
+}
+
+/// What a beat's answer asks for.
+fn asks(actions: &[Action]) -> String {
+    match actions {
+        [] => String::new(),
+        [one] => format!(" asks {}", one.id),
+        [first, rest @ ..] => format!(" asks {} and {} more", first.id, rest.len()),
     }
 }
 
@@ -270,7 +281,9 @@ fn api_reply(reply: &ApiReply) -> String {
             let names: Vec<String> = runtimes.iter().map(|r| format!("{}:{}", r.id, r.provider)).collect();
             format!("registered {}", names.join(","))
         }
-        ApiReply::Beaten { gone, .. } => format!("beaten{}", if *gone { " gone" } else { "" }),
+        ApiReply::Beaten { gone, actions } => {
+            format!("beaten{}{}", if *gone { " gone" } else { "" }, asks(actions))
+        }
         ApiReply::Claimed { offers, unusable } => {
             let names: Vec<String> = offers
                 .iter()

@@ -6,9 +6,10 @@ use super::world::{Call, World};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
-    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus,
+    Action, ActionKind, ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Registered, RunEnd, RunEvent,
+    RunOutcome, TaskStatus,
 };
-use crate::id::{EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::id::{ActionId, EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::reason::FailReason;
 
 impl World {
@@ -43,7 +44,9 @@ impl World {
                 }
                 ApiReply::Registered { runtimes }
             }
-            ApiCall::Beat { .. } => ApiReply::Beaten { gone: choose.one_in(30), actions: Vec::new() },
+            ApiCall::Beat { .. } => {
+                ApiReply::Beaten { gone: choose.one_in(30), actions: self.asked_for(choose) }
+            }
             ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 self.claimed(choose, call, u32::from(claim.max()))
             }
@@ -86,6 +89,30 @@ impl World {
             ApiCall::MessagesKnown { after, .. } => ApiReply::Known { upto: after + choose.below(4) },
             _ => ApiReply::Done,
         })
+    }
+
+    /// What a beat's answer asks for: mostly nothing; sometimes what was asked for before, seldom more than anybody can do.
+    pub(super) fn asked_for(&mut self, choose: &mut dyn Choose) -> Vec<Action> {
+        let count = match choose.below(24) {
+            0..18 => 0,
+            18..21 => 1,
+            21 | 22 => 1 + choose.below(10),
+            _ if choose.one_in(4) => 90,
+            _ => 2,
+        };
+        let kinds =
+            [ActionKind::Update, ActionKind::Models, ActionKind::LocalSkills, ActionKind::ImportSkill];
+        let some = |_| {
+            let again = self.next_action > 0 && choose.one_in(5);
+            let nth = if again {
+                1 + u64::from(choose.below(self.next_action as u32))
+            } else {
+                self.next_action + 1
+            };
+            self.next_action = self.next_action.max(nth);
+            Action { id: ActionId::new(format!("a-{nth}")), kind: kinds[choose.below(4) as usize] }
+        };
+        (0..count).map(some).collect()
     }
 
     /// What the server has for the task of a claim.

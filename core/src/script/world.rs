@@ -86,6 +86,7 @@ pub struct World {
     pub(super) last: VecDeque<Event>,
     pub(super) next_claim: u64,
     pub(super) next_task: u64,
+    pub(super) next_action: u64,
     pub(super) stops: u8,
     /// Percentage of answers that are failures.
     pub(super) faults: u32,
@@ -117,6 +118,7 @@ impl Default for World {
             last: VecDeque::new(),
             next_claim: 0,
             next_task: 0,
+            next_action: 0,
             stops: 0,
             faults: 10,
             levels: [0, 5, 20, 60],
@@ -324,12 +326,12 @@ impl World {
         let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } =
             self;
         let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
-        let Self { faults, levels, mix, size, gate, .. } = self;
+        let Self { faults, levels, mix, size, gate, next_action, .. } = self;
         let last = last.back().filter(|_| twice);
         fingerprint(&(
             (now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks),
             (known, claims, conn, link, exited, last, next_claim, next_task, stops),
-            (faults, levels, mix, size, gate),
+            (faults, levels, mix, size, gate, next_action),
         ))
     }
 
@@ -434,7 +436,7 @@ impl World {
                 runtime: self.some_runtime(choose),
                 gone: choose.one_in(6),
                 claims: choose.percent(70),
-                actions: Vec::new(),
+                actions: self.asked_for(choose),
             },
             5 => WsEvent::TaskAvailable { runtime: None, task: None },
             6 => WsEvent::TaskAvailable { runtime: Some(self.some_runtime(choose)), task: None },

@@ -42,7 +42,10 @@ impl World {
             }
             FsCall::Resolve { claim } => self.resolve(claim),
             FsCall::Probe { .. } => Ok(FsReply::Probed { agents: Vec::new() }),
-            FsCall::Act { .. } => Ok(FsReply::Done),
+            FsCall::Act { .. } => {
+                wait += self.below(60_000);
+                Ok(FsReply::Done)
+            }
             FsCall::Scan => Ok(FsReply::Scanned { found: self.found() }),
             FsCall::Collect(call) => {
                 self.collect(call.root(), call.what());

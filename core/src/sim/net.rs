@@ -217,6 +217,7 @@ impl World {
                     WsEvent::TaskAvailable { runtime: Some(runtime), task }
                 }
                 Hint::WorkspacesChanged => WsEvent::WorkspacesChanged,
+                Hint::PendingWork { runtime } => WsEvent::PendingWork { runtime },
             });
         }
     }
@@ -248,7 +249,8 @@ impl World {
                 let now = self.server_now();
                 let gone = self.plane.heartbeat(now, runtime).is_err();
                 let claims = self.cfg.seed.is_multiple_of(3) && !self.is_about(Fault::OldServer);
-                self.frame(WsEvent::Ack { runtime: runtime.clone(), gone, claims, actions: Vec::new() });
+                let actions = if gone { Vec::new() } else { self.hand_out(runtime) };
+                self.frame(WsEvent::Ack { runtime: runtime.clone(), gone, claims, actions });
                 if self.hit(Fault::Disconnect) {
                     self.break_link();
                 }

@@ -5,10 +5,11 @@ use super::marks::Mark;
 use super::world::{DAEMON, PROVIDERS, World};
 use crate::effect::{ApiCall, ClaimCall, ClaimScope, ReportKind};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, ClaimKey, Collect, Offer, Registered, TaskStatus};
+use crate::event::{Action, ApiReply, ClaimKey, Collect, Offer, Registered, TaskStatus};
 use crate::id::{EnvRoot, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::plane::{
-    self, CancelAck, Claimed, Completion, Failure, Message, Registration, RuntimeEntry, State, Text, Usage,
+    self, Ask, CancelAck, Claimed, Completion, Failure, Message, Registration, RuntimeEntry, State, Text,
+    Usage,
 };
 use crate::reason::FailReason;
 use crate::script::Choose;
@@ -40,7 +41,11 @@ impl World {
                 legacy: self.is_about(Fault::OldServer),
             }),
             ApiCall::Profiles { .. } => Ok(ApiReply::Profiles { signature: 1, count: 0 }),
-            ApiCall::ActionResult { .. } => Ok(ApiReply::Done),
+            ApiCall::ActionResult { runtime, action, kind } => {
+                let completed = !self.chance.one_in(4);
+                let taken = self.plane.finish(now, runtime, (action, *kind), completed);
+                taken.map(|_| ApiReply::Done).map_err(|e| refused(&e))
+            }
             ApiCall::Register { workspace, .. } => self.register(workspace),
             ApiCall::RecoverOrphans { runtime } => {
                 self.plane.recover_orphans(now, runtime).map(|_| ApiReply::Done).map_err(|e| refused(&e))
@@ -49,7 +54,7 @@ impl World {
                 self.plane.deregister(runtimes).map(|()| ApiReply::Done).map_err(|e| refused(&e))
             }
             ApiCall::Beat { runtime } => match self.plane.heartbeat(now, runtime) {
-                Ok(()) => Ok(ApiReply::Beaten { gone: false, actions: Vec::new() }),
+                Ok(()) => Ok(ApiReply::Beaten { gone: false, actions: self.hand_out(runtime) }),
                 Err(_) if self.chance.one_in(2) => Ok(ApiReply::Beaten { gone: true, actions: Vec::new() }),
                 Err(error) => Err(refused(&error)),
             },
@@ -103,6 +108,20 @@ impl World {
             ApiCall::Fail { claim, reason } => self.report(*claim, ReportKind::Fail { reason: *reason }),
             ApiCall::CancelAck { claim } => self.report(*claim, ReportKind::CancelAck),
         }
+    }
+
+    /// What people have asked the runtime for, and perhaps do at this moment.
+    pub(super) fn hand_out(&mut self, runtime: &RuntimeId) -> Vec<Action> {
+        let now = self.server_now();
+        if self.chance.one_in(8) {
+            let asks = [Ask::Models, Ask::LocalSkills, Ask::ImportSkill { skill_key: NOTHING.clone() }];
+            for ask in asks.into_iter().take(1 + self.chance.below(3) as usize) {
+                // The bound is far, and nobody waits for it.
+                let _ = self.plane.ask(now, runtime, ask);
+            }
+        }
+        let given = self.plane.answer_beat(now, runtime, true);
+        given.into_iter().map(|(id, ask)| Action { id, kind: ask.kind() }).collect()
     }
 
     fn about(
@@ -220,7 +239,11 @@ impl World {
         if before != after {
             claim.taken = Some(kind);
         }
-        Ok(if kind == ReportKind::CancelAck { ApiReply::Done } else { ApiReply::Task { status: status(after) } })
+        Ok(if kind == ReportKind::CancelAck {
+            ApiReply::Done
+        } else {
+            ApiReply::Task { status: status(after) }
+        })
     }
 
     /// What the daemon wrote down and was told again at its start must not be failed as orphaned.

@@ -407,8 +407,8 @@ fn the_samples_have_every_variant() {
         use Fact::{
             AccessBack, AccessLost, ActionDropped, ActionOver, Admitted, Collected, Duplicate, Ending, Freed,
             HandedBack, Held, HeldOff, MessagesRefused, Parked, PerRuntimeClaims, Phase, Ready, Recovered,
-            Released, ReportLate, ReportRefused, ReportSuperseded, Reported, RuntimeGone, Stopping, Stray, Unauthorized,
-            Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
+            Released, ReportLate, ReportRefused, ReportSuperseded, Reported, RuntimeGone, Stopping, Stray,
+            Unauthorized, Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
         };
         numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
             Reported { .. }, ReportLate { .. }, ReportSuperseded { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },

@@ -2,6 +2,7 @@
 //! meant for has to be broken by it, first or together with others.
 
 mod access;
+mod actions;
 mod boundary;
 mod claims;
 mod collector;

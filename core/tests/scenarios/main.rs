@@ -1,6 +1,7 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
 mod access;
+mod actions;
 mod claims;
 mod claims_over;
 mod fleet;

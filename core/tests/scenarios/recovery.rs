@@ -288,11 +288,7 @@ fn a_refused_completion_is_a_failure_in_the_next_process_too() {
     d.run("run 1", ended(RunEnd::Completed, 0));
     d.before_report(1);
     d.err("complete 1", BAD_REQUEST);
-    d.assert_order(&[
-        "is refused 1 400",
-        "keep 1 owes fail report_refused ..0",
-        "fail 1 report_refused",
-    ]);
+    d.assert_order(&["is refused 1 400", "keep 1 owes fail report_refused ..0", "fail 1 report_refused"]);
     d.crash();
     ends_with(&mut d, "fail 1 report_refused", 1);
 }

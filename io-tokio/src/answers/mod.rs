@@ -175,8 +175,10 @@ mod tests {
     fn every_route_has_one_row_for_every_trouble() {
         for route in routes::ALL.iter().filter(|route| !UNUSED.contains(route)) {
             for trouble in Trouble::ALL {
-                let rows: Vec<_> =
-                    ANSWERS.iter().filter(|row| row.route == *route && row.troubles.contains(&trouble)).collect();
+                let rows: Vec<_> = ANSWERS
+                    .iter()
+                    .filter(|row| row.route == *route && row.troubles.contains(&trouble))
+                    .collect();
                 assert_eq!(rows.len(), 1, "{} {}: {trouble:?}", route.method.as_str(), route.template);
             }
         }

@@ -94,7 +94,7 @@ async fn watch(leader: Option<Pid>, output: &mut Output, enough: fn(&str) -> boo
 
 /// Waits for the end of the program without reaping it: as long as it is not reaped, its process id and with it its
 /// group cannot belong to anybody else.
-async fn leader_end(leader: Option<Pid>) -> io::Result<()> {
+pub(super) async fn leader_end(leader: Option<Pid>) -> io::Result<()> {
     let mut changes = signal(SignalKind::child())?;
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     while let Some(pid) = leader {
@@ -131,18 +131,23 @@ impl Output {
 }
 
 /// The processes that one program has started, killed when this is dropped.
-struct Group {
+pub(super) struct Group {
     /// Of a process that is not reaped yet.
     leader: Option<Pid>,
 }
 
 impl Group {
-    fn led_by(child: &Child) -> Self {
+    pub(super) fn led_by(child: &Child) -> Self {
         let pid = child.id().and_then(|id| i32::try_from(id).ok());
         Self { leader: pid.and_then(Pid::from_raw) }
     }
 
-    fn kill(&mut self) {
+    /// Of a process that is not reaped yet.
+    pub(super) const fn leader(&self) -> Option<Pid> {
+        self.leader
+    }
+
+    pub(super) fn kill(&mut self) {
         if let Some(leader) = self.leader.take() {
             let _ = kill_process_group(leader, Signal::KILL);
         }

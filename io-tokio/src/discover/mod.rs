@@ -1,6 +1,7 @@
 //! Finding the agent CLIs of this machine: where they are, which version they are, and why one cannot be used.
 
 pub(crate) mod capture;
+pub(crate) mod dialogue;
 mod file_mark;
 mod heal;
 mod login_shell;

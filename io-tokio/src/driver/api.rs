@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{local, messages, offers, over, profiles, register};
+use super::{action, local, messages, offers, over, profiles, register};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind, Rejection};
 use crate::wire::claim::ClaimRequest;
@@ -85,8 +85,14 @@ async fn ask(host: &Arc<Host>, call: &ApiCall, limit: Limit) -> Result<ApiReply>
             register::deregister(host, runtimes, broken.as_ref(), limit).await
         }
         ApiCall::Beat { runtime } => {
-            let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: false };
-            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten { gone: reply.runtime_gone, actions: Vec::new() })
+            let request = HeartbeatRequest { runtime_id: runtime, supports_batch_import: true };
+            client.heartbeat(&request, limit).await.map(|reply| ApiReply::Beaten {
+                gone: reply.runtime_gone,
+                actions: action::keep(host, runtime, reply),
+            })
+        }
+        ApiCall::ActionResult { runtime, action, kind } => {
+            action::report(host, (runtime, action, *kind), limit).await
         }
         ApiCall::Claim(call) => {
             let runtime_ids = host.set().in_scope(call.scope());
@@ -279,6 +285,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::RecoverOrphans { .. } => "recover-orphans",
         ApiCall::Deregister { .. } => "deregister",
         ApiCall::Beat { .. } => "heartbeat",
+        ApiCall::ActionResult { .. } => "action-result",
         ApiCall::Claim(_) => "claim",
         ApiCall::ClaimOver { .. } => "claim-over",
         ApiCall::ClaimOne(_) => "claim-one",

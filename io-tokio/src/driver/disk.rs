@@ -1,5 +1,6 @@
 //! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
 
+use super::action;
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
@@ -66,6 +67,7 @@ pub(super) async fn perform(
             Ok(FsReply::Done)
         }
         FsCall::Probe { all } => probe::look(host, *all, cancel).await,
+        FsCall::Act { action, .. } => action::act(host, action, cancel).await,
         _ => Err(gone),
     }
 }

@@ -57,6 +57,12 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::Unparked { claim, slot } => {
             tracing::info!(task = task(claim), slot = slot.0, "the task has its directory and a slot");
         }
+        Fact::ActionOver { action, taken } => {
+            tracing::info!(%action, taken, "what the server asked for is over");
+        }
+        Fact::ActionDropped { action } => {
+            tracing::warn!(%action, "what the server asked for is not done: too much is asked for, or the runtime is not here any more");
+        }
         Fact::Duplicate { task } => {
             tracing::warn!(%task, "the server offered a task again that is being worked on here; ignored");
         }

@@ -3,6 +3,7 @@
 use super::local::Numbers;
 use super::over::Line;
 use super::served::Served;
+use crate::actions;
 use crate::book::Book;
 use crate::clock::Clock;
 use crate::config::Settings;
@@ -35,6 +36,10 @@ pub struct Host {
     pub launcher: Launcher,
     /// Claims.
     pub book: Book,
+    /// What the server asked for in its answers to heartbeats.
+    pub(super) actions: actions::Book,
+    /// Models of agent CLIs that were asked for a moment ago.
+    pub(super) catalogues: actions::Catalogues,
     /// What survives this process.
     pub ledger: Store,
     /// Who this daemon is.

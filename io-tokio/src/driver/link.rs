@@ -1,5 +1,6 @@
 //! The control connection, carried out: one task for each life of it.
 
+use super::action;
 use super::host::Host;
 use super::over::Line;
 use crate::http::CallError;
@@ -97,7 +98,7 @@ async fn live(
                 return;
             }
             Some(runtime) = beats.recv() => {
-                let beat = HeartbeatRequest { runtime_id: &runtime, supports_batch_import: false };
+                let beat = HeartbeatRequest { runtime_id: &runtime, supports_batch_import: true };
                 if let Err(error) = link.send(&Outgoing::Heartbeat(beat)) {
                     tracing::debug!(%error, "a heartbeat was not sent over the control connection");
                 }
@@ -105,7 +106,7 @@ async fn live(
             event = link.recv() => match event {
                 LinkEvent::Frame(Inbound::Rpc(response)) => line.answered(response),
                 LinkEvent::Frame(frame) => {
-                    if let Some(event) = for_core(frame) {
+                    if let Some(event) = for_core(&host, frame) {
                         tell(event).await;
                     }
                 }
@@ -140,7 +141,7 @@ fn for_refused(error: &CallError) -> WsEvent {
     }
 }
 
-fn for_core(frame: Inbound) -> Option<WsEvent> {
+fn for_core(host: &Host, frame: Inbound) -> Option<WsEvent> {
     Some(match frame {
         Inbound::TaskAvailable { runtime_id, task_id } => {
             WsEvent::TaskAvailable { runtime: runtime_id, task: task_id }
@@ -149,7 +150,9 @@ fn for_core(frame: Inbound) -> Option<WsEvent> {
         Inbound::WorkspacesChanged => WsEvent::WorkspacesChanged,
         Inbound::HeartbeatAck(ack) => {
             let (gone, claims) = (ack.runtime_gone, ack.speaks_rpc());
-            WsEvent::Ack { gone, claims, runtime: RuntimeId::new(ack.runtime_id), actions: Vec::new() }
+            let runtime = RuntimeId::new(ack.runtime_id.as_str());
+            let actions = action::keep(host, &runtime, ack);
+            WsEvent::Ack { runtime, gone, claims, actions }
         }
         Inbound::ProfilesChanged { workspace_id } => WsEvent::ProfilesChanged { workspace: workspace_id },
         // Answers to claims do not go through the core.

@@ -1,5 +1,6 @@
 //! The driver: one task owns the core, gives it every event, and starts what it wants done. It decides nothing.
 
+mod action;
 mod api;
 mod disk;
 mod facts;
@@ -136,6 +137,8 @@ impl Driver {
             client: parts.client,
             launcher: parts.launcher,
             book: crate::book::Book::new(parts.ledger.clone()),
+            actions: crate::actions::Book::default(),
+            catalogues: crate::actions::Catalogues::default(),
             ledger: parts.ledger,
             identity: parts.identity,
             settings: parts.settings,
@@ -341,6 +344,7 @@ impl Driver {
             Effect::Runtime { set, runtime, change } => self.host.set().change(set, runtime, change),
             Effect::Keep { claim, .. } => self.keep(claim, &effect),
             Effect::Forget { claim } => self.forget(claim),
+            Effect::ForgetAction { action } => self.host.actions.forget(&action),
             Effect::DropIdleConnections => {
                 if let Err(error) = self.host.client.drop_idle() {
                     tracing::warn!("the HTTP client could not be renewed: {error}");

@@ -7,6 +7,7 @@ use super::client::Client;
 use super::error::CallError;
 use super::limit::Limit;
 use super::request::{Reply, Request};
+use crate::wire::action::ActionReport;
 use crate::wire::claim::{ClaimReply, ClaimRequest};
 use crate::wire::heartbeat::{HeartbeatReply, HeartbeatRequest};
 use crate::wire::json::{self, DecodeError};
@@ -21,7 +22,8 @@ use crate::wire::report::{
 };
 use crate::wire::routes::{self, Route};
 use crate::wire::status::{Row, TaskStatus};
-use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
+use longshore_core::event::ActionKind;
+use longshore_core::id::{ActionId, RuntimeId, TaskId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 /// The list of workspaces.
@@ -112,6 +114,25 @@ impl Client {
         limit: impl Into<Limit>,
     ) -> Result<HeartbeatReply> {
         self.post(routes::HEARTBEAT, &[], Some(request), limit, |text| json::decode(text, "an object")).await
+    }
+
+    /// Says what came of something that a reply to a heartbeat asked for. May be repeated.
+    pub async fn report_action(
+        &self,
+        kind: ActionKind,
+        runtime: &RuntimeId,
+        id: &ActionId,
+        report: &ActionReport,
+        limit: impl Into<Limit>,
+    ) -> Result<()> {
+        let route = match kind {
+            ActionKind::Update => routes::UPDATE_RESULT,
+            ActionKind::Models => routes::MODELS_RESULT,
+            ActionKind::LocalSkills => routes::LOCAL_SKILLS_RESULT,
+            ActionKind::ImportSkill => routes::IMPORT_RESULT,
+            _ => return Err(CallError::NotSent { why: "this version does not know the request".to_owned() }),
+        };
+        self.post(route, &[runtime.as_str(), id.as_str()], Some(report), limit, acknowledged).await
     }
 
     /// Claims for several runtimes.

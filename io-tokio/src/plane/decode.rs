@@ -54,7 +54,7 @@ bodies! {
     /// `deregister`.
     Deregister { runtime_ids: Vec<String> = "nullable", }
     /// `heartbeat`.
-    Heartbeat { runtime_id: String = "nullable", }
+    Heartbeat { runtime_id: String = "nullable", supports_batch_import: bool = "nullable", }
     /// The batch claim.
     Claim {
         daemon_id: String = "nullable",

@@ -9,6 +9,7 @@ mod door;
 pub mod faults;
 mod log;
 mod pass;
+mod pending;
 mod reply;
 mod routes;
 pub mod scenario;
@@ -24,7 +25,10 @@ mod tests;
 pub use content::{Content, TaskSpec};
 pub use faults::{Action, Fault, Rule};
 pub use log::{Answer, Request};
+pub use pending::Outcome;
 pub use server::{Config, Server, StartError};
 pub use waiting::WaitError;
 
-pub use longshore_core::plane::{Hint, Message, Payload, Plane, Refusal, Runtime, State, Subject, Task};
+pub use longshore_core::plane::{
+    Ask, Hint, Message, Payload, Plane, Refusal, RequestState, Runtime, State, Subject, Task,
+};

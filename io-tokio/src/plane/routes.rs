@@ -6,7 +6,7 @@ use super::decode::{Claim, Deregister, GcCheck, Heartbeat, Register, decode};
 use super::pass::authorised;
 use super::reply::{Answered, Refused, answer, json, no_route};
 use super::shared::{Inner, Shared};
-use super::{shape, socket};
+use super::{pending, shape, socket};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -17,7 +17,7 @@ use axum::routing::{get, post};
 use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
 use longshore_core::plane::{Claimed, Plane, Registration, RuntimeEntry, State as TaskState, Subject, Task};
 use longshore_core::time::{Now, UnixMillis};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 type Plain = State<Arc<Shared>>;
@@ -48,6 +48,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/daemon/autopilot-runs/{id}/gc-check", get(gc_autopilot))
         .route("/api/daemon/ws", get(socket::upgrade))
         .merge(task::router())
+        .merge(pending::router())
         .route_layer(from_fn_with_state(Arc::clone(&shared), authorised))
         .fallback(async || no_route())
         // What is around this bounds bodies already, as large as the real server's.
@@ -167,7 +168,12 @@ async fn deregister(State(shared): Plain, body: Bytes) -> Response {
 async fn heartbeat(State(shared): Plain, body: Bytes) -> Response {
     answer(decode::<Heartbeat>(&body).and_then(|from| {
         let runtime = RuntimeId::new(from.runtime_id);
-        Ok(shared.act(|inner, now| inner.plane.heartbeat(now, &runtime)).map(|()| ok())?)
+        shared.act(|inner, now| {
+            inner.plane.heartbeat(now, &runtime)?;
+            let mut out = Map::from_iter([("status".to_owned(), "ok".into())]);
+            pending::add_to(&mut out, inner, now, &runtime, from.supports_batch_import);
+            Ok(Value::Object(out))
+        })
     }))
 }
 

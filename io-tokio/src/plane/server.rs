@@ -131,6 +131,10 @@ impl Server {
         Ok(Self { shared, door: handle, addr, tasks })
     }
 
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// The base URL, without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)

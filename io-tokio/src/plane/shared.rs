@@ -3,6 +3,7 @@
 use super::content::Content;
 use super::faults::Fault;
 use super::log::{Answer, Arrival, Log};
+use super::pending::Results;
 use super::socket::Links;
 use crate::secret::Secret;
 use longshore_core::plane::{Payload, Plane};
@@ -39,6 +40,7 @@ pub(super) struct Inner {
     pub(super) switches: Switches,
     /// The token that is accepted at present.
     pub(super) accepted: Secret,
+    pub(super) results: Results,
     contents: BTreeMap<Payload, Arc<Content>>,
     next_payload: u64,
     faults: Vec<Fault>,
@@ -60,6 +62,7 @@ impl Shared {
             links: Links::default(),
             switches,
             accepted: token.clone(),
+            results: Results::new(),
             contents: BTreeMap::new(),
             next_payload: 0,
             faults: Vec::new(),

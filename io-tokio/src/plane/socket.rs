@@ -4,6 +4,7 @@ use super::decode::{Claim, Frame, Heartbeat, Rpc};
 use super::door::Line;
 use super::faults::Action;
 use super::log::{Answer, Arrival};
+use super::pending;
 use super::reply::{NO_ROUTE, Refused, no_route};
 use super::routes::try_claim;
 use super::shared::Shared;
@@ -13,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
 use longshore_core::id::RuntimeId;
 use longshore_core::plane::Hint;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,10 @@ impl Links {
                 envelope("daemon:task_available", &payload)
             }
             Hint::WorkspacesChanged => envelope("daemon:workspaces_changed", &json!({})),
+            Hint::PendingWork { runtime } => envelope(
+                "daemon:pending_work",
+                &json!({ "runtime_id": runtime.as_str(), "kind": "model_list" }),
+            ),
         };
         self.open.retain(|_, link| {
             let concerned = match hint {
@@ -74,6 +79,7 @@ impl Links {
                     runtime.as_str().is_empty() || link.runtimes.contains(runtime)
                 }
                 Hint::WorkspacesChanged => true,
+                Hint::PendingWork { runtime } => link.runtimes.contains(runtime),
             };
             !concerned || link.out.try_send(frame.clone()).is_ok()
         });
@@ -197,13 +203,23 @@ impl Sender {
 
     async fn beat(&self, payload: Value, runtimes: &BTreeSet<RuntimeId>) {
         let Ok(beat) = serde_json::from_value::<Heartbeat>(payload.clone()) else { return };
-        let runtime = RuntimeId::new(beat.runtime_id);
+        let runtime = RuntimeId::new(beat.runtime_id.as_str());
         if !runtimes.contains(&runtime) {
             return;
         }
         let act = || {
-            let known = self.shared.act(|inner, now| inner.plane.heartbeat(now, &runtime)).is_ok();
+            let asked = self.shared.act(|inner, now| {
+                inner.plane.heartbeat(now, &runtime).is_ok().then(|| {
+                    let mut asked = Map::new();
+                    pending::add_to(&mut asked, inner, now, &runtime, beat.supports_batch_import);
+                    asked
+                })
+            });
+            let known = asked.is_some();
             let mut ack = json!({ "runtime_id": runtime.as_str(), "status": "ok" });
+            if let (Some(ack), Some(asked)) = (ack.as_object_mut(), asked) {
+                ack.extend(asked);
+            }
             if !known {
                 ack["status"] = "runtime_gone".into();
                 ack["runtime_gone"] = true.into();

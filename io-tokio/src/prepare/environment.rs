@@ -219,7 +219,7 @@ pub fn build(
     Ok(environment)
 }
 
-fn passes_on(name: &OsStr) -> bool {
+pub(crate) fn passes_on(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return true };
     let upper = name.to_ascii_uppercase();
     let is_ours = OURS.iter().any(|prefix| upper.starts_with(prefix));

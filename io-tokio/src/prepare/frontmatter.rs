@@ -43,6 +43,31 @@ pub(crate) fn is_hidden(content: &str) -> bool {
     })
 }
 
+/// The text of a key, if it is there once: plain, in quotes, or a block over several lines, which become one.
+pub(crate) fn text_of(content: &str, key: &str) -> Option<String> {
+    let (head, ..) = split(content)?;
+    let lines: Vec<&str> = head.split_inclusive('\n').collect();
+    let &[(start, end)] = entries(&lines, key).as_slice() else { return None };
+    let first = lines[start].split_once(':')?.1.trim();
+    let rest = lines[start + 1..end].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    let block = first.starts_with(['|', '>']);
+    let words: Vec<&str> = (!block && !first.is_empty()).then_some(first).into_iter().chain(rest).collect();
+    let text = words.join(" ");
+    let quoted = |mark: char| {
+        text.strip_prefix(mark).and_then(|text| text.strip_suffix(mark)).filter(|_| text.len() > 1)
+    };
+    Some(if let Some(inside) = quoted('"') {
+        // The escapes of YAML that people write are those of JSON.
+        serde_json::from_str(&text).unwrap_or_else(|_| inside.to_owned())
+    } else if let Some(inside) = quoted('\'') {
+        inside.replace("''", "'")
+    } else if block {
+        text
+    } else {
+        text.split(" #").next().unwrap_or_default().trim_end().to_owned()
+    })
+}
+
 /// Head without its delimiters, body, and the line end in use; `None` without a closed head.
 fn split(content: &str) -> Option<(&str, &str, &str)> {
     let newline = if content.starts_with("---\r\n") {

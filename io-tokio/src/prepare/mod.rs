@@ -6,13 +6,13 @@
 //! [`seal::write_meta`] and [`Claim::release`]. All of it blocks: it is for blocking threads and the helper process,
 //! and what can hang for ever (provider homes on dead network mounts, FIFOs) is touched in the helper alone.
 
-mod beneath;
+pub(crate) mod beneath;
 mod claude;
 mod codex;
 mod context;
 pub mod environment;
 mod error;
-mod frontmatter;
+pub(crate) mod frontmatter;
 mod helper;
 mod job;
 pub mod layout;

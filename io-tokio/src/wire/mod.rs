@@ -1,5 +1,6 @@
 //! What travels between daemon and server, as types.
 
+pub mod action;
 pub mod claim;
 pub mod frame;
 pub mod heartbeat;

@@ -69,6 +69,14 @@ routes! {
     REGISTER = Post "/api/daemon/register";
     /// Takes runtimes offline.
     DEREGISTER = Post "/api/daemon/deregister";
+    /// What came of an update: runtime, request.
+    UPDATE_RESULT = Post "/api/daemon/runtimes/{}/update/{}/result";
+    /// The models of a runtime: runtime, request.
+    MODELS_RESULT = Post "/api/daemon/runtimes/{}/models/{}/result";
+    /// The skills of a runtime's machine: runtime, request.
+    LOCAL_SKILLS_RESULT = Post "/api/daemon/runtimes/{}/local-skills/{}/result";
+    /// One of them: runtime, request.
+    IMPORT_RESULT = Post "/api/daemon/runtimes/{}/local-skills/import/{}/result";
     /// Says that a runtime is alive.
     HEARTBEAT = Post "/api/daemon/heartbeat";
     /// Claims for several runtimes.

@@ -4,6 +4,7 @@
 //! They look at processes by way of Linux.
 #![cfg(target_os = "linux")]
 
+mod actions;
 mod answers;
 mod bed;
 mod cancel;

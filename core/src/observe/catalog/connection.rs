@@ -1,6 +1,6 @@
 //! Heartbeats, and the connection that brings hints.
 
-use super::Check::{By, Later, Rule, Test};
+use super::Check::{By, Rule, Test};
 use super::{Entry, inv};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -49,9 +49,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         "INV-57",
         "what a beat's answer asks for delays no beat",
         "observed",
-        &[Later(
-            "what answers ask for is read and not acted upon yet; the beats themselves wait for nothing",
-        )],
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "inv_57_what_a_beat_asks_for_delays_no_beat"),
+            Test(
+                "tests/tests/black_box/actions.rs",
+                "bug_08_beats_go_on_while_an_agent_program_does_not_answer",
+            ),
+        ],
     ),
     inv(
         "INV-58",
@@ -63,7 +68,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         "INV-59",
         "the result of an action is reported at most 4 times, and not again after a refusal",
         "public report #1561, #2018",
-        &[Later("actions of a beat's answer do not exist yet")],
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "inv_59_a_result_is_reported_four_times"),
+            Test("core/tests/scenarios/actions.rs", "inv_59_a_refusal_ends_the_reports"),
+            Test(
+                "tests/tests/black_box/actions.rs",
+                "inv_59_a_result_is_sent_again_until_it_is_taken_or_refused",
+            ),
+        ],
     ),
     inv(
         "INV-60",

@@ -241,4 +241,56 @@ pub(super) const ENTRIES: &[Entry] = &[
         "ours",
         &[Rule, Test("core/tests/scenarios/recovery.rs", "a_run_is_followed_and_not_launched_again")],
     ),
+    inv(
+        "ACTION-ONCE",
+        "what the server asks a runtime for is begun once if the runtime is here, and is over once",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "an_action_is_done_once_and_its_result_is_reported"),
+            Test("core/tests/scenarios/actions.rs", "what_is_asked_of_a_runtime_that_is_not_here_is_dropped"),
+        ],
+    ),
+    inv(
+        "ACTION-BOUND",
+        "at most 8 of these are at work, and at most 72 are here; what is beyond that is dropped and said to be",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/actions.rs",
+                "w_27_eight_are_at_work_and_what_is_beyond_the_bound_is_dropped",
+            ),
+        ],
+    ),
+    inv("ACTION-WAITS", "none of these waits while fewer are at work", "ours", &[Rule]),
+    inv(
+        "ACTION-LIMIT",
+        "each of these is told to end at its deadline, and before only by a stop",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "an_action_that_does_not_end_is_told_to_and_reported"),
+        ],
+    ),
+    inv(
+        "ACTION-ENDS",
+        "what came of it is reported at once, and again in its time",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "a_runtime_that_leaves_the_set_does_not_stop_the_report"),
+        ],
+    ),
+    inv("ACTION-TOLD", "it is said to be taken if the server took it, and only then", "ours", &[Rule]),
+    inv(
+        "ACTION-STOP",
+        "a stop begins none of these, and ends those that go on; a drain lets them go on",
+        "ours",
+        &[
+            Rule,
+            Test("core/tests/scenarios/actions.rs", "a_stop_ends_what_goes_on_and_begins_nothing"),
+            Test("core/tests/scenarios/actions.rs", "a_drain_lets_them_go_on"),
+        ],
+    ),
 ];

@@ -36,7 +36,8 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
             said_once(stage, &task)
         }
         Reaction::OtherRoute => {
-            let other = if stage.route == routes::WORKSPACES { routes::WORKSPACES_LEGACY } else { routes::CLAIM_ONE };
+            let other =
+                if stage.route == routes::WORKSPACES { routes::WORKSPACES_LEGACY } else { routes::CLAIM_ONE };
             later(stage, other).await?;
             ends(stage, &task, State::Completed).await
         }
@@ -100,7 +101,12 @@ async fn set_up(stage: &Stage) -> Result<TaskId, String> {
 }
 
 async fn runtime(stage: &Stage) -> Seen {
-    stage.plane.wait_for_runtime("claude", WITHIN).await.map(drop).map_err(|_| "no runtime is registered".into())
+    stage
+        .plane
+        .wait_for_runtime("claude", WITHIN)
+        .await
+        .map(drop)
+        .map_err(|_| "no runtime is registered".into())
 }
 
 async fn wait<T>(what: &str, event: impl Future<Output = T>) -> Result<T, String> {
@@ -109,7 +115,9 @@ async fn wait<T>(what: &str, event: impl Future<Output = T>) -> Result<T, String
 
 /// The bad answer was given.
 async fn happens(stage: &Stage, task: &TaskId) -> Seen {
-    wait("the request", stage.fault.reached(1)).await.map_err(|why| format!("{why}; {}", requests(stage, task)))
+    wait("the request", stage.fault.reached(1))
+        .await
+        .map_err(|why| format!("{why}; {}", requests(stage, task)))
 }
 
 async fn use_of(stage: &Stage, task: &TaskId, call: &str) -> Seen {
@@ -121,14 +129,20 @@ async fn use_of(stage: &Stage, task: &TaskId, call: &str) -> Seen {
 /// The route is used so often.
 async fn comes(stage: &Stage, times: usize, route: Route) -> Seen {
     let seen = stage.plane.wait_for_requests(times, WITHIN, |request: &Request| is_of(request, route)).await;
-    seen.map(drop).map_err(|_| format!("{} is not used {times} times; {}", route.template, requests(stage, &TaskId::new(""))))
+    seen.map(drop).map_err(|_| {
+        format!("{} is not used {times} times; {}", route.template, requests(stage, &TaskId::new("")))
+    })
 }
 
 /// Another route is used after the bad answer.
 async fn later(stage: &Stage, route: Route) -> Seen {
     let first = stage.uses().first().map_or(0, |request| request.number);
-    let seen = stage.plane.wait_for_request(WITHIN, |request: &Request| request.number > first && is_of(request, route)).await;
-    seen.map(drop).map_err(|_| format!("{} is not used; {}", route.template, requests(stage, &TaskId::new(""))))
+    let seen = stage
+        .plane
+        .wait_for_request(WITHIN, |request: &Request| request.number > first && is_of(request, route))
+        .await;
+    seen.map(drop)
+        .map_err(|_| format!("{} is not used; {}", route.template, requests(stage, &TaskId::new(""))))
 }
 
 /// The task ends as it must; where the agent fails or hangs, as that.
@@ -145,7 +159,13 @@ async fn ends(stage: &Stage, task: &TaskId, state: State) -> Seen {
         (_, state) => state,
     };
     let ended = stage.plane.wait_for(task, state, WITHIN).await;
-    ended.map(drop).map_err(|_| format!("the task is not {state:?} but {:?}; {}", stage.plane.task(task).map(|row| row.state), requests(stage, task)))
+    ended.map(drop).map_err(|_| {
+        format!(
+            "the task is not {state:?} but {:?}; {}",
+            stage.plane.task(task).map(|row| row.state),
+            requests(stage, task)
+        )
+    })
 }
 
 /// No request of the route has the same path and body as another one.
@@ -159,7 +179,8 @@ fn nothing_twice(stage: &Stage) -> Seen {
 
 /// What the agent said is there, each text once.
 fn said_once(stage: &Stage, task: &TaskId) -> Seen {
-    let said: String = stage.plane.transcript(task).iter().filter_map(|message| message.content.as_deref()).collect();
+    let said: String =
+        stage.plane.transcript(task).iter().filter_map(|message| message.content.as_deref()).collect();
     let once = |text: &str| said.matches(text).count() == 1;
     if once("one") && once("two") { Ok(()) } else { Err(format!("said: {said:?}")) }
 }
@@ -171,7 +192,12 @@ async fn forgotten(stage: &Stage, task: &TaskId) -> Seen {
         while !stage.home.processes_of(task).is_empty() {
             // The next look at the status.
             let looks = stage.uses().len() + 1;
-            let _ = stage.plane.wait_for_requests(looks, std::time::Duration::from_millis(200), |r: &Request| is_of(r, stage.route)).await;
+            let _ = stage
+                .plane
+                .wait_for_requests(looks, std::time::Duration::from_millis(200), |r: &Request| {
+                    is_of(r, stage.route)
+                })
+                .await;
         }
     };
     wait("the end of the run", gone).await?;
@@ -192,8 +218,14 @@ async fn over(stage: &Stage, task: &TaskId) -> Seen {
 
 fn reported(stage: &Stage, task: &TaskId, times: usize) -> Seen {
     let ends = ["/complete", "/fail", "/cancel-ack"].map(|end| format!("/{task}{end}"));
-    let reports = stage.plane.requests_where(|request: &Request| ends.iter().any(|end| request.path.ends_with(end.as_str())));
-    if reports.len() == times { Ok(()) } else { Err(format!("{} reports: {}", reports.len(), requests(stage, task))) }
+    let reports = stage
+        .plane
+        .requests_where(|request: &Request| ends.iter().any(|end| request.path.ends_with(end.as_str())));
+    if reports.len() == times {
+        Ok(())
+    } else {
+        Err(format!("{} reports: {}", reports.len(), requests(stage, task)))
+    }
 }
 
 /// Nothing but the list of workspaces is asked for, and work goes on when the credential is taken again.
@@ -205,17 +237,20 @@ async fn access(stage: &Stage, task: &TaskId) -> Seen {
     let refused = stage.plane.fault(Rule::new("*", "/api/**", refusal));
     wait("a refused request", refused.reached(1)).await?;
     let from = stage.plane.requests_where(|_: &Request| true).len();
-    let is_list = |request: &Request| {
-        is_of(request, routes::WORKSPACES) || is_of(request, routes::WORKSPACES_LEGACY)
-    };
+    let is_list =
+        |request: &Request| is_of(request, routes::WORKSPACES) || is_of(request, routes::WORKSPACES_LEGACY);
     let lists = stage.plane.requests_where(is_list).len();
     let seen = stage.plane.wait_for_requests(lists + 2, WITHIN, is_list).await;
-    seen.map_err(|_| format!("nobody looks whether the credential is still refused; {}", requests(stage, task)))?;
+    seen.map_err(|_| {
+        format!("nobody looks whether the credential is still refused; {}", requests(stage, task))
+    })?;
     // What was on its way when the refusals began is over with the first list after them.
     let since = stage.plane.requests_where(is_list)[lists].number;
     let asked = stage.plane.requests_where(|request: &Request| {
         request.number > since
-            && [routes::CLAIM_BATCH, routes::CLAIM_ONE, routes::HEARTBEAT, routes::REGISTER].iter().any(|route| is_of(request, *route))
+            && [routes::CLAIM_BATCH, routes::CLAIM_ONE, routes::HEARTBEAT, routes::REGISTER]
+                .iter()
+                .any(|route| is_of(request, *route))
     });
     if let Some(asked) = asked.first() {
         return Err(format!("asked although the credential is refused ({from}): {asked}"));

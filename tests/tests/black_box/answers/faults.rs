@@ -5,7 +5,8 @@ use longshore_io_tokio::plane::Action;
 use longshore_io_tokio::wire::routes::{self, Route};
 
 /// A page, as proxies send them.
-const PAGE: &str = "<!doctype html><html><head><title>Sign in</title></head><body>task not found</body></html>";
+const PAGE: &str =
+    "<!doctype html><html><head><title>Sign in</title></head><body>task not found</body></html>";
 
 /// The ways to give this trouble as an answer to this request, each with a name.
 pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Action)> {
@@ -18,14 +19,20 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
         Trouble::NotSent => Vec::new(),
         Trouble::NoAnswer => vec![("answer lost", Action::LoseReply), ("request lost", Action::DropRequest)],
         Trouble::Throttled => vec![("429", Action::error_retry_after(429, "slow down", 1))],
-        Trouble::Server => vec![("500", Action::error(500, "boom")), ("408", Action::error(408, "late")), ("302", page(302))],
+        Trouble::Server => {
+            vec![("500", Action::error(500, "boom")), ("408", Action::error(408, "late")), ("302", page(302))]
+        }
         Trouble::Gateway => vec![("502", page(502)), ("504", page(504))],
         Trouble::Garbled => garbled(route),
         Trouble::Unauthorized => vec![("401", Action::error(401, "invalid token"))],
         Trouble::Forbidden => vec![("403", Action::error(403, "account disabled"))],
         Trouble::NoRoute => vec![(
             "404 page not found",
-            Action::Reply { status: 404, body: "404 page not found\n".into(), headers: vec![("content-type".into(), "text/plain".into())] },
+            Action::Reply {
+                status: 404,
+                body: "404 page not found\n".into(),
+                headers: vec![("content-type".into(), "text/plain".into())],
+            },
         )],
         Trouble::Gone => vec![("gone", Action::error(404, phrase(route)))],
         Trouble::Refused => vec![

@@ -20,16 +20,20 @@ async fn every_answer_is_followed_by_what_the_table_says() {
     let mut cases = Vec::new();
     for row in ANSWERS {
         for trouble in row.troubles.iter().filter(|trouble| **trouble != Trouble::NotSent) {
-            cases.extend(faults(row.route, *trouble).into_iter().map(|(name, action)| (row, *trouble, name, action)));
+            cases.extend(
+                faults(row.route, *trouble).into_iter().map(|(name, action)| (row, *trouble, name, action)),
+            );
         }
     }
     assert!(cases.len() > 200, "{}", cases.len());
     let outcomes = stream::iter(cases).map(|(row, trouble, name, action)| async move {
-        let what = format!("{} {}: {} ({name})", row.route.method.as_str(), row.route.template, trouble.words());
+        let what =
+            format!("{} {}: {} ({name})", row.route.method.as_str(), row.route.template, trouble.words());
         // A panic of one case is told with the case.
         let seen = tokio::spawn(async move { Scene::of(row.route).play(row, trouble, action).await }).await;
         seen.map_err(|_| "it panicked".to_owned()).flatten().err().map(|why| format!("{what}: {why}"))
     });
-    let failed: Vec<String> = outcomes.buffer_unordered(AT_ONCE).filter_map(async |failed| failed).collect().await;
+    let failed: Vec<String> =
+        outcomes.buffer_unordered(AT_ONCE).filter_map(async |failed| failed).collect().await;
     assert!(failed.is_empty(), "{} rows are not true:\n{}", failed.len(), failed.join("\n"));
 }

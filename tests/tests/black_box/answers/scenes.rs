@@ -82,7 +82,9 @@ impl Scene {
         match row.reaction {
             Reaction::BelievedLater => rule,
             // Refused at the very start, a daemon ends.
-            _ if credential && self.is(&[routes::RENEW, routes::WORKSPACES, routes::WORKSPACES_LEGACY]) => rule.nth(2),
+            _ if credential && self.is(&[routes::RENEW, routes::WORKSPACES, routes::WORKSPACES_LEGACY]) => {
+                rule.nth(2)
+            }
             _ => rule.first(1),
         }
     }
@@ -99,7 +101,9 @@ impl Scene {
         }
         if self.is(&[routes::PREPARE_LEASE]) {
             // Time for a refresh of the lease.
-            plane.fault(Rule::new("POST", &about("start"), Action::Delay(Duration::from_millis(400))).first(1));
+            plane.fault(
+                Rule::new("POST", &about("start"), Action::Delay(Duration::from_millis(400))).first(1),
+            );
         }
     }
 }
@@ -112,9 +116,11 @@ fn tune(core: &mut Core, claim_mode: ClaimMode) {
     let t = &mut core.timers;
     (t.poll, t.claim_hold_off, t.claim_backoff) = (ms(60), ms(200), soon);
     (t.beat, t.watch, t.gone_confirm, t.lease) = (ms(200), ms(80), ms(200), ms(60));
-    (t.sync, t.sync_legacy, t.sync_bootstrap, t.sync_bootstrap_cap, t.renew) = (ms(300), ms(300), ms(200), ms(300), ms(300));
+    (t.sync, t.sync_legacy, t.sync_bootstrap, t.sync_bootstrap_cap, t.renew) =
+        (ms(300), ms(300), ms(200), ms(300), ms(300));
     (t.register_retry, t.register_coalesce) = (ms(80), ms(200));
-    (t.start_backoff, t.post_backoff, t.report_backoff, t.late_backoff, t.link_backoff) = (soon, soon, soon, soon, soon);
+    (t.start_backoff, t.post_backoff, t.report_backoff, t.late_backoff, t.link_backoff) =
+        (soon, soon, soon, soon, soon);
     (t.retry_after_cap, t.access, t.flush) = (ms(100), ms(250), ms(30));
 }
 

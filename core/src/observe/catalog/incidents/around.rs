@@ -62,6 +62,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         checks: &[
             By("INV-58"),
             Test("core/tests/scenarios/fleet.rs", "inv_58_hints_bring_one_beat_a_second"),
+            Test("tests/tests/black_box/actions.rs", "a_hint_brings_it_at_once"),
         ],
     },
     Incident {
