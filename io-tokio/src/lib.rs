@@ -25,6 +25,7 @@ pub mod secret;
 pub mod service;
 mod signals;
 pub mod simulate;
+pub mod skills;
 pub mod supervise;
 pub mod tempdir;
 pub mod trace_cmd;

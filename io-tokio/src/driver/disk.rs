@@ -3,9 +3,11 @@
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
+use super::skills;
 use crate::book::Entry;
 use crate::prepare::reuse::{Decision, FreshBecause, Reuse};
 use crate::prepare::seal::{self, Meta, Theirs};
+use crate::prepare::skill::Skill;
 use crate::prepare::{self, Claim, Job, PrepareError, Setup};
 use crate::supervise;
 use crate::tempdir::TempDir;
@@ -68,9 +70,9 @@ pub(super) async fn perform(
     }
 }
 
-struct Trouble {
-    error: FsError,
-    text: String,
+pub(super) struct Trouble {
+    pub(super) error: FsError,
+    pub(super) text: String,
 }
 
 /// Keeps the text for the report and the log.
@@ -96,14 +98,19 @@ async fn prepare(
     root: &EnvRoot,
     cancel: CancellationToken,
 ) -> Result<FsReply, Trouble> {
-    let claimed = blocking({
-        let (host, entry) = (host.clone(), entry.clone());
-        move || claim(&host, &entry)
-    });
-    let (job, pair) = tokio::join!(claimed, host.launcher.take());
-    let job = job??;
-    let pair = pair.map_err(|error| Trouble::new(error.to_string()))?;
     let backstop = host.settings.prepare_timeout.saturating_add(BACKSTOP);
+    let begun = tokio::time::Instant::now();
+    let furnished = async {
+        let (at, of) = (host.clone(), entry.clone());
+        blocking(move || claim(&at, &of)).await??;
+        let skills = skills::fetched(host, entry, backstop, &cancel).await?;
+        let (at, of) = (host.clone(), entry.clone());
+        blocking(move || job(&at, &of, &skills)).await?
+    };
+    let (job, pair) = tokio::join!(furnished, host.launcher.take());
+    let job = job?;
+    let pair = pair.map_err(|error| Trouble::new(error.to_string()))?;
+    let backstop = backstop.saturating_sub(begun.elapsed());
     let (reply, ready) = pair.prepare(&job, backstop, cancel.cancelled()).await.map_err(|error| {
         let kind = match &error {
             supervise::PrepareError::Deadline { .. } => FsError::TimedOut,
@@ -151,7 +158,7 @@ fn local_workdir(host: &Host, entry: &Entry) -> Result<Option<PathBuf>, Trouble>
 }
 
 /// Locks the task's directory and decides whether an earlier one is used again.
-fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
+fn claim(host: &Host, entry: &Entry) -> Result<(), Trouble> {
     let root = &host.settings.workspaces_root;
     enough_space(host)?;
     let local = local_workdir(host, entry)?;
@@ -161,21 +168,30 @@ fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
         Some(_) => None,
         None => earlier(root, entry, &claim),
     };
-    let home = host.settings.dirs.home.clone();
-    let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
-    let setup = Setup {
-        workspaces_root: root,
-        provider: &entry.provider,
-        reuse: reuse.as_ref(),
-        local_workdir: local.as_deref(),
-        home: Some(&home),
-        codex_home: codex_home.as_deref(),
-    };
-    let job = Job::for_task(&entry.task, &setup).to_bytes();
     let mut disk = entry.disk();
     disk.claim = Some(claim);
     disk.reuse = reuse;
-    job.map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
+    Ok(())
+}
+
+/// What the helper is asked to do.
+fn job(host: &Host, entry: &Entry, skills: &[Skill]) -> Result<Vec<u8>, Trouble> {
+    let local = local_workdir(host, entry)?;
+    let disk = entry.disk();
+    let home = host.settings.dirs.home.clone();
+    let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
+    let setup = Setup {
+        workspaces_root: &host.settings.workspaces_root,
+        provider: &entry.provider,
+        reuse: disk.reuse.as_ref(),
+        local_workdir: local.as_deref(),
+        home: Some(&home),
+        codex_home: codex_home.as_deref(),
+        fetched: skills,
+    };
+    let job = Job::for_task(&entry.task, &setup);
+    drop(disk);
+    job.to_bytes().map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
 }
 
 /// The earlier directory that is used again, if there is one.

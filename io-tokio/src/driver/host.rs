@@ -10,6 +10,7 @@ use crate::http::Client;
 use crate::identity::Identity;
 use crate::ledger::Store;
 use crate::log::{Redactor, Registration};
+use crate::skills::Library;
 use crate::supervise::Launcher;
 use longshore_core::config::Timing;
 use longshore_core::effect::{ClaimScope, RuntimeChange};
@@ -24,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Capabilities that are told to the server: only those that are there.
-pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1", "rpc-v1"];
+pub const CAPABILITIES: &[&str] = &["skill-bundles-v1", "coalesced-comments-v1", "rpc-v1"];
 
 /// Shared by the driver and everything that it starts.
 pub struct Host {
@@ -52,6 +53,8 @@ pub struct Host {
     pub redactor: Redactor,
     /// Both clocks.
     pub clock: Arc<Clock>,
+    /// Skills that claims name.
+    pub(super) skills: Library,
     /// Agent CLIs, once they are found.
     pub(super) agents: OnceLock<Discovery>,
     /// Set when `agents` is.

@@ -16,6 +16,7 @@ mod record;
 mod recover;
 mod run;
 mod silence;
+mod skills;
 
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
@@ -24,6 +25,7 @@ pub use recover::recover;
 
 use crate::health::HealthSnapshot;
 use crate::http::Limit;
+use crate::skills::Library;
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
 use host::{Listed, RuntimeSet};
@@ -127,6 +129,7 @@ impl Driver {
             book: crate::book::Book::new(parts.ledger.clone()),
             ledger: parts.ledger,
             identity: parts.identity,
+            skills: Library::new(&parts.settings.workspaces_root),
             settings: parts.settings,
             timing: config.timers.clone(),
             env: parts.env,

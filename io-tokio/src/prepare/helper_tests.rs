@@ -18,7 +18,15 @@ fn task(extra: &str) -> Task {
 }
 
 fn setup<'a>(root: &'a Path, provider: &'a str) -> Setup<'a> {
-    Setup { workspaces_root: root, provider, reuse: None, local_workdir: None, home: None, codex_home: None }
+    Setup {
+        workspaces_root: root,
+        provider,
+        reuse: None,
+        local_workdir: None,
+        home: None,
+        codex_home: None,
+        fetched: &[],
+    }
 }
 
 /// Through the bytes, as in the helper process.

@@ -2,6 +2,7 @@
 
 pub mod claim;
 pub mod frame;
+pub mod gc;
 pub mod heartbeat;
 pub mod json;
 pub mod lenient;
@@ -9,6 +10,7 @@ pub mod message;
 pub mod register;
 pub mod report;
 pub mod routes;
+pub mod skill;
 pub mod status;
 pub mod task;
 
