@@ -5,6 +5,7 @@ pub mod book;
 pub mod brief;
 pub mod cli;
 pub mod clock;
+pub mod collector;
 pub mod command;
 pub mod config;
 pub mod control;

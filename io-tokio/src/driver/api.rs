@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{local, messages, offers, over};
+use super::{collect, local, messages, offers, over};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind};
 use crate::wire::claim::ClaimRequest;
@@ -14,6 +14,7 @@ use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{ApiReply, ClaimKey, Registered, TaskStatus};
 use longshore_core::id::{Provider, WorkspaceId, is_safe_component};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ type Result<T> = std::result::Result<T, CallError>;
 
 /// Carries out one request. Whatever happens, it ends within the limit.
 pub(super) async fn perform(
-    host: &Host,
+    host: &Arc<Host>,
     call: &ApiCall,
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
@@ -64,7 +65,7 @@ fn note_reach(host: &Host, result: &Result<ApiReply>) {
     }
 }
 
-async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
+async fn ask(host: &Arc<Host>, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
     let client = &host.client;
     match call {
         ApiCall::Renew => client.renew_token(limit).await.map(|renewal| {
@@ -101,6 +102,7 @@ async fn ask(host: &Host, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
             let reply = client.claim_one(call.runtime(), limit).await;
             reply.map(|reply| offers::take(host, reply, Some(call.runtime())))
         }
+        ApiCall::Collectable { root } => collect::collectable(host, root, limit).await,
         _ => about_task(host, call, limit).await,
     }
 }
@@ -327,6 +329,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::Complete { .. } => "complete",
         ApiCall::Fail { .. } => "fail",
         ApiCall::CancelAck { .. } => "cancel-ack",
+        ApiCall::Collectable { .. } => "gc-check",
         _ => "other",
     }
 }

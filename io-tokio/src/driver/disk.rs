@@ -1,5 +1,6 @@
 //! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
 
+use super::collect;
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
@@ -66,6 +67,10 @@ pub(super) async fn perform(
             }
             Ok(FsReply::Done)
         }
+        FsCall::Scan => collect::scan(host, cancel).await,
+        FsCall::Collect(call) => collect::free(host, call).await,
+        // Caches of repositories, of which this daemon has none.
+        FsCall::Maintain => Ok(FsReply::Done),
         _ => Err(gone),
     }
 }

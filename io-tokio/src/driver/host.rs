@@ -1,5 +1,6 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
+use super::collect::Round;
 use super::local::Numbers;
 use super::over::Line;
 use crate::book::Book;
@@ -55,6 +56,8 @@ pub struct Host {
     pub clock: Arc<Clock>,
     /// Skills that claims name.
     pub(super) skills: Library,
+    /// What the collector knows.
+    pub(super) round: Round,
     /// Agent CLIs, once they are found.
     pub(super) agents: OnceLock<Discovery>,
     /// Set when `agents` is.

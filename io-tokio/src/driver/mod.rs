@@ -1,6 +1,7 @@
 //! The driver: one task owns the core, gives it every event, and starts what it wants done. It decides nothing.
 
 mod api;
+mod collect;
 mod disk;
 mod facts;
 mod follow;
@@ -28,6 +29,7 @@ use crate::http::Limit;
 use crate::skills::Library;
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
+use collect::Round;
 use host::{Listed, RuntimeSet};
 use link::Conn;
 use longshore_core::config::{Config, ConfigError};
@@ -130,6 +132,7 @@ impl Driver {
             ledger: parts.ledger,
             identity: parts.identity,
             skills: Library::new(&parts.settings.workspaces_root),
+            round: Round::default(),
             settings: parts.settings,
             timing: config.timers.clone(),
             env: parts.env,

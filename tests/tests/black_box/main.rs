@@ -6,6 +6,7 @@
 
 mod bed;
 mod cancel;
+mod collected;
 mod credential;
 mod directories;
 mod endings;
@@ -21,6 +22,7 @@ mod secrets;
 mod seeds;
 mod service;
 mod silence;
+mod skills;
 mod starts;
 mod stop_kinds;
 mod streams;
