@@ -243,9 +243,9 @@ mod tests {
         let mut known = Known::default();
         let begun = Instant::now();
         known.learn("w", &["a"], |_| Answer::Gone, begun);
-        let last = begun + FRESH;
-        assert_eq!(known.fresh("w", "a", last - Duration::from_millis(1)), Some(Answer::Gone));
-        assert_eq!(known.fresh("w", "a", last), None);
+        let nearly = FRESH.saturating_sub(Duration::from_millis(1));
+        assert_eq!(known.fresh("w", "a", begun + nearly), Some(Answer::Gone));
+        assert_eq!(known.fresh("w", "a", begun + FRESH), None);
         assert_eq!((known.fresh("x", "a", begun), known.fresh("w", "b", begun)), (None, None));
     }
 

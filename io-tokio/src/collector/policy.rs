@@ -150,7 +150,7 @@ mod tests {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
         GcSettings {
             enabled: true,
-            interval: Duration::from_secs(7200),
+            interval: Duration::from_hours(2),
             ttl: hours(24),
             completed_task_ttl: None,
             orphan_ttl: hours(72),

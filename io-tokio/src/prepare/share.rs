@@ -54,13 +54,12 @@ impl Shared {
             at = at.ensure(part, layout::PRIVATE_DIR)?;
         }
         let own = self.below.file_name().ok_or_else(wrong)?;
-        let file = match as_it_must_be(&at, own, bytes) {
-            Ok(Some(file)) => file,
-            _ => {
-                at.replace(own, bytes, SHARED)?;
-                as_it_must_be(&at, own, bytes)?
-                    .ok_or_else(|| io::Error::other("a file was changed while it was made"))?
-            }
+        let file = if let Ok(Some(file)) = as_it_must_be(&at, own, bytes) {
+            file
+        } else {
+            at.replace(own, bytes, SHARED)?;
+            let changed = || io::Error::other("a file was changed while it was made");
+            as_it_must_be(&at, own, bytes)?.ok_or_else(changed)?
         };
         rustix::fs::linkat(&at, own, dir, name, AtFlags::empty())?;
         if dir.identity_of(name)? == Some(file) {

@@ -140,7 +140,7 @@ async fn skc_3_two_tasks_that_want_one_skill_fetch_it_once() {
 async fn whoever_waits_for_a_task_that_is_cancelled_fetches_on_their_own() {
     let temp = tempfile::tempdir().expect("temp");
     // The first request hangs.
-    let pause = |count| if count == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
+    let pause = |count| if count == 0 { Duration::from_hours(1) } else { Duration::ZERO };
     let shelf = Shelf::new(Box::new(move |id, count| (given(id), pause(count)))).await;
     let (library, wanted) = (Library::new(temp.path()), refs(&["a"]));
     let mut first = Box::pin(get(&library, &shelf, &wanted));
@@ -228,6 +228,6 @@ async fn newer_texts_are_kept_under_their_own_hash() {
 #[test]
 fn a_request_has_the_time_that_its_size_needs() {
     assert_eq!(deadline(0), Duration::from_secs(30));
-    assert_eq!(deadline(50 * 1024 * 60), Duration::from_secs(60));
-    assert_eq!(deadline(u64::MAX), Duration::from_secs(300));
+    assert_eq!(deadline(50 * 1024 * 60), Duration::from_mins(1));
+    assert_eq!(deadline(u64::MAX), Duration::from_mins(5));
 }
