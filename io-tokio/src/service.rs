@@ -274,6 +274,8 @@ fn core_config(settings: &Settings) -> Config {
     core.timers.poll = settings.poll_interval;
     core.timers.beat = settings.heartbeat_interval;
     core.timers.prepare = settings.prepare_timeout;
+    core.gc = settings.gc.enabled;
+    core.timers.gc = settings.gc.interval;
     let watchdogs = &settings.watchdogs;
     core.timers.run_limit = settings.agent_timeout.unwrap_or_default();
     core.timers.idle = watchdogs.idle.unwrap_or_default();

@@ -54,6 +54,7 @@ impl DriverUnderTest {
         let mut config = Config { slots: settings.max_concurrent_tasks, ..Config::default() };
         config.timers.poll = settings.poll_interval;
         config.timers.prepare = settings.prepare_timeout;
+        config.timers.gc = settings.gc.interval;
         tune(&mut config);
         let search = Search {
             clis: AGENT_CLIS.iter().collect(),

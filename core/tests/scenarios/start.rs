@@ -75,6 +75,17 @@ fn inv_117_the_lease_is_refreshed_every_15_seconds() {
 }
 
 #[test]
+fn t12_a_preparation_of_three_minutes_keeps_its_lease_and_starts_once() {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    d.offer(&offer(1, "t-1", "r-1"));
+    d.live(secs(181));
+    assert_eq!(d.count("lease 1"), 12, "every 15 s");
+    d.assert_not("start");
+    d.ok("prepare 1");
+    assert_eq!(d.count("start 1"), 1);
+}
+
+#[test]
 fn inv_120_a_slow_refresh_is_not_overtaken() {
     let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
     d.offer(&offer(1, "t-1", "r-1"));

@@ -181,13 +181,15 @@ fn chat(task: &Task) -> String {
 /// The agent's own skills that the message names, as `[/label](slash://skill/<id>)`.
 fn skills_named(text: &mut String, task: &Task) {
     let Some(agent) = &task.agent else { return };
-    let named: Vec<String> = agent
-        .skills
-        .iter()
-        .filter(|skill| {
-            !skill.id.is_empty() && task.chat_message.contains(&format!("(slash://skill/{})", skill.id))
-        })
-        .map(|skill| format!("`{}`", crate::prepare::skill::slug(&skill.name)))
+    let skills: Vec<(&str, &str)> = if agent.skill_refs.is_empty() {
+        agent.skills.iter().map(|skill| (skill.id.as_str(), skill.name.as_str())).collect()
+    } else {
+        agent.skill_refs.iter().map(|skill| (skill.id.as_str(), skill.name.as_str())).collect()
+    };
+    let named: Vec<String> = skills
+        .into_iter()
+        .filter(|(id, _)| !id.is_empty() && task.chat_message.contains(&format!("(slash://skill/{id})")))
+        .map(|(_, name)| format!("`{}`", crate::prepare::skill::slug(name)))
         .collect();
     if !named.is_empty() {
         let _ =
@@ -333,6 +335,10 @@ mod tests {
                 && !chat.contains("`other`")
         );
         assert!(chat.contains("multica attachment upload"));
+        let by_name = of(
+            r#"{"chat_session_id":"s","chat_message":"use [/y](slash://skill/k3)","agent":{"id":"a","skill_refs":[{"id":"k3","name":"Third One"}]}}"#,
+        );
+        assert!(by_name.contains("`third-one`"));
         let slack = of(
             r#"{"chat_session_id":"s","chat_message":"m","chat_channel_type":"slack","chat_type":"group","chat_in_thread":true}"#,
         );

@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{action, local, messages, offers, over, profiles, register};
+use super::{action, collect, local, messages, offers, over, profiles, register};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind, Rejection};
 use crate::wire::claim::ClaimRequest;
@@ -108,6 +108,7 @@ async fn ask(host: &Arc<Host>, call: &ApiCall, limit: Limit) -> Result<ApiReply>
             let reply = client.claim_one(call.runtime(), limit).await;
             reply.map(|reply| offers::take(host, reply, Some(call.runtime())))
         }
+        ApiCall::Collectable { root } => collect::collectable(host, root, limit).await,
         _ => about_task(host, call, limit).await,
     }
 }
@@ -300,6 +301,7 @@ fn name(call: &ApiCall) -> &'static str {
         ApiCall::Complete { .. } => "complete",
         ApiCall::Fail { .. } => "fail",
         ApiCall::CancelAck { .. } => "cancel-ack",
+        ApiCall::Collectable { .. } => "gc-check",
         _ => "other",
     }
 }

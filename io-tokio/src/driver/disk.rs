@@ -1,13 +1,16 @@
 //! Work on the disk that the core asks for: preparing a task's directory, unwinding it, sealing it.
 
 use super::action;
+use super::collect;
 use super::host::Host;
 use super::local;
 use super::local::LocalDirectory;
 use super::probe;
+use super::skills;
 use crate::book::Entry;
 use crate::prepare::reuse::{Decision, FreshBecause, Reuse};
 use crate::prepare::seal::{self, Meta, Theirs};
+use crate::prepare::skill::Skill;
 use crate::prepare::{self, Claim, Job, PrepareError, Setup};
 use crate::supervise;
 use crate::tempdir::TempDir;
@@ -68,13 +71,17 @@ pub(super) async fn perform(
         }
         FsCall::Probe { all } => probe::look(host, *all, cancel).await,
         FsCall::Act { action, .. } => action::act(host, action, cancel).await,
+        FsCall::Scan => collect::scan(host, cancel).await,
+        FsCall::Collect(call) => collect::free(host, call).await,
+        // Caches of repositories, of which this daemon has none.
+        FsCall::Maintain => Ok(FsReply::Done),
         _ => Err(gone),
     }
 }
 
-struct Trouble {
-    error: FsError,
-    text: String,
+pub(super) struct Trouble {
+    pub(super) error: FsError,
+    pub(super) text: String,
 }
 
 /// Keeps the text for the report and the log.
@@ -100,14 +107,19 @@ async fn prepare(
     root: &EnvRoot,
     cancel: CancellationToken,
 ) -> Result<FsReply, Trouble> {
-    let claimed = blocking({
-        let (host, entry) = (host.clone(), entry.clone());
-        move || claim(&host, &entry)
-    });
-    let (job, pair) = tokio::join!(claimed, host.launcher.take());
-    let job = job??;
-    let pair = pair.map_err(|error| Trouble::new(error.to_string()))?;
     let backstop = host.settings.prepare_timeout.saturating_add(BACKSTOP);
+    let begun = tokio::time::Instant::now();
+    let furnished = async {
+        let (at, of) = (host.clone(), entry.clone());
+        blocking(move || claim(&at, &of)).await??;
+        let skills = skills::fetched(host, entry, backstop, &cancel).await?;
+        let (at, of) = (host.clone(), entry.clone());
+        blocking(move || job(&at, &of, &skills)).await?
+    };
+    let (job, pair) = tokio::join!(furnished, host.launcher.take());
+    let job = job?;
+    let pair = pair.map_err(|error| Trouble::new(error.to_string()))?;
+    let backstop = backstop.saturating_sub(begun.elapsed());
     let (reply, ready) = pair.prepare(&job, backstop, cancel.cancelled()).await.map_err(|error| {
         let kind = match &error {
             supervise::PrepareError::Deadline { .. } => FsError::TimedOut,
@@ -155,7 +167,7 @@ fn local_workdir(host: &Host, entry: &Entry) -> Result<Option<PathBuf>, Trouble>
 }
 
 /// Locks the task's directory and decides whether an earlier one is used again.
-fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
+fn claim(host: &Host, entry: &Entry) -> Result<(), Trouble> {
     let root = &host.settings.workspaces_root;
     enough_space(host)?;
     let local = local_workdir(host, entry)?;
@@ -165,21 +177,30 @@ fn claim(host: &Host, entry: &Entry) -> Result<Vec<u8>, Trouble> {
         Some(_) => None,
         None => earlier(root, entry, &claim),
     };
-    let home = host.settings.dirs.home.clone();
-    let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
-    let setup = Setup {
-        workspaces_root: root,
-        provider: &entry.provider,
-        reuse: reuse.as_ref(),
-        local_workdir: local.as_deref(),
-        home: Some(&home),
-        codex_home: codex_home.as_deref(),
-    };
-    let job = Job::for_task(&entry.task, &setup).to_bytes();
     let mut disk = entry.disk();
     disk.claim = Some(claim);
     disk.reuse = reuse;
-    job.map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
+    Ok(())
+}
+
+/// What the helper is asked to do.
+fn job(host: &Host, entry: &Entry, skills: &[Skill]) -> Result<Vec<u8>, Trouble> {
+    let local = local_workdir(host, entry)?;
+    let disk = entry.disk();
+    let home = host.settings.dirs.home.clone();
+    let codex_home = prepare::shared_codex_home(host.var("CODEX_HOME"), Some(&home));
+    let setup = Setup {
+        workspaces_root: &host.settings.workspaces_root,
+        provider: &entry.provider,
+        reuse: disk.reuse.as_ref(),
+        local_workdir: local.as_deref(),
+        home: Some(&home),
+        codex_home: codex_home.as_deref(),
+        fetched: skills,
+    };
+    let job = Job::for_task(&entry.task, &setup);
+    drop(disk);
+    job.to_bytes().map_err(|error| Trouble::new(format!("prepare execution environment: {error}")))
 }
 
 /// The earlier directory that is used again, if there is one.

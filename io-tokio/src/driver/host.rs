@@ -1,5 +1,6 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
+use super::collect::Round;
 use super::local::Numbers;
 use super::over::Line;
 use super::served::Served;
@@ -12,6 +13,7 @@ use crate::http::Client;
 use crate::identity::Identity;
 use crate::ledger::Store;
 use crate::log::{Redactor, Registration};
+use crate::skills::Library;
 use crate::supervise::Launcher;
 use crate::wire::register::Repos;
 use longshore_core::config::Timing;
@@ -26,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{SetOnce, mpsc};
 
 /// Capabilities that are told to the server: only those that are there.
-pub const CAPABILITIES: &[&str] = &["coalesced-comments-v1", "rpc-v1"];
+pub const CAPABILITIES: &[&str] = &["skill-bundles-v1", "coalesced-comments-v1", "rpc-v1"];
 
 /// Shared by the driver and everything that it starts.
 pub struct Host {
@@ -62,6 +64,10 @@ pub struct Host {
     pub prober: Prober,
     /// Set when the core has heard of all that earlier processes left.
     pub(super) recovered: SetOnce<()>,
+    /// Skills that claims name.
+    pub(super) skills: Library,
+    /// What the collector knows.
+    pub(super) round: Round,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) set: Mutex<RuntimeSet>,
     pub(super) listed: Mutex<Listed>,

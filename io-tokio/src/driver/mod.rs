@@ -2,6 +2,7 @@
 
 mod action;
 mod api;
+mod collect;
 mod disk;
 mod facts;
 mod follow;
@@ -22,6 +23,7 @@ mod register;
 mod run;
 mod served;
 mod silence;
+mod skills;
 
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
@@ -32,8 +34,10 @@ use crate::alarm::Alarm;
 use crate::discover::Prober;
 use crate::health::HealthSnapshot;
 use crate::http::{Limit, Replaced};
+use crate::skills::Library;
 use crate::trace_sink::SinkError;
 use crate::wire::report::ProgressRequest;
+use collect::Round;
 use host::{Listed, RuntimeSet};
 use link::Conn;
 use longshore_core::config::{Config, ConfigError};
@@ -141,6 +145,8 @@ impl Driver {
             catalogues: crate::actions::Catalogues::default(),
             ledger: parts.ledger,
             identity: parts.identity,
+            skills: Library::new(&parts.settings.workspaces_root),
+            round: Round::default(),
             settings: parts.settings,
             timing: config.timers.clone(),
             env: parts.env,

@@ -66,7 +66,10 @@ async fn every_request_has_the_same_headers() {
         assert_eq!(request.header("x-client-platform"), Some("daemon"));
         assert_eq!(request.header("x-client-version"), Some("0.4.30"));
         assert_eq!(request.header("x-client-os"), Some("linux"));
-        assert_eq!(request.header("x-client-capabilities"), Some("coalesced-comments-v1,rpc-v1"));
+        assert_eq!(
+            request.header("x-client-capabilities"),
+            Some("skill-bundles-v1,coalesced-comments-v1,rpc-v1")
+        );
     }
 }
 

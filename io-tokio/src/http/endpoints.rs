@@ -9,6 +9,7 @@ use super::limit::Limit;
 use super::request::{Reply, Request};
 use crate::wire::action::ActionReport;
 use crate::wire::claim::{ClaimReply, ClaimRequest};
+use crate::wire::gc::{self, IssuesRequest, Subject};
 use crate::wire::heartbeat::{HeartbeatReply, HeartbeatRequest};
 use crate::wire::json::{self, DecodeError};
 use crate::wire::message::{MessagesRequest, StoredMessage};
@@ -21,6 +22,7 @@ use crate::wire::report::{
     WaitRequest,
 };
 use crate::wire::routes::{self, Route};
+use crate::wire::skill::{Bundle, ResolveReply, ResolveRequest, SkillRef};
 use crate::wire::status::{Row, TaskStatus};
 use longshore_core::event::ActionKind;
 use longshore_core::id::{ActionId, RuntimeId, TaskId, WorkspaceId};
@@ -160,6 +162,22 @@ impl Client {
         self.post(routes::PREPARE_LEASE, &ids, None::<&()>, limit, row).await
     }
 
+    /// Fetches one skill of a claimed task. May be repeated.
+    pub async fn resolve_skill(
+        &self,
+        runtime: &RuntimeId,
+        task: &TaskId,
+        skill: &SkillRef,
+        limit: impl Into<Limit>,
+    ) -> Result<Vec<Bundle>> {
+        let ids = [runtime.as_str(), task.as_str()];
+        let request = ResolveRequest::new(skill);
+        let shape = |text: &str| json::decode(text, "a list of skill bundles");
+        let reply: ResolveReply =
+            self.post(routes::SKILL_BUNDLES, &ids, Some(&request), limit, shape).await?;
+        Ok(reply.bundles)
+    }
+
     /// Says that a task waits for the user's directory.
     pub async fn wait_local_directory(
         &self,
@@ -255,6 +273,36 @@ impl Client {
         limit: impl Into<Limit>,
     ) -> Result<()> {
         self.post(routes::CANCEL_ACK, &[task.as_str()], Some(request), limit, acknowledged).await
+    }
+
+    /// What became of several issues of a workspace.
+    pub async fn gc_issues(
+        &self,
+        workspace: &WorkspaceId,
+        request: &IssuesRequest<'_>,
+        limit: impl Into<Limit>,
+    ) -> Result<Vec<Subject>> {
+        self.post(routes::GC_ISSUES, &[workspace.as_str()], Some(request), limit, gc::issues).await
+    }
+
+    /// What became of one issue: for servers that cannot be asked about several.
+    pub async fn gc_issue(&self, id: &str, limit: impl Into<Limit>) -> Result<Subject> {
+        self.get(routes::GC_ISSUE, &[id], limit, gc::subject).await
+    }
+
+    /// What became of a chat.
+    pub async fn gc_chat(&self, id: &str, limit: impl Into<Limit>) -> Result<Subject> {
+        self.get(routes::GC_CHAT, &[id], limit, gc::subject).await
+    }
+
+    /// What became of an autopilot's run.
+    pub async fn gc_autopilot_run(&self, id: &str, limit: impl Into<Limit>) -> Result<Subject> {
+        self.get(routes::GC_AUTOPILOT_RUN, &[id], limit, gc::subject).await
+    }
+
+    /// What became of a task that was to make an issue.
+    pub async fn gc_task(&self, id: &str, limit: impl Into<Limit>) -> Result<Subject> {
+        self.get(routes::GC_TASK, &[id], limit, gc::subject).await
     }
 
     async fn get<T>(

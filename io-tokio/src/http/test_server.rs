@@ -66,7 +66,7 @@ pub(crate) fn client(base_url: &str) -> Client {
         base_url: base_url.to_owned(),
         token: Secret::new(TOKEN),
         version: "0.4.30".into(),
-        capabilities: vec!["coalesced-comments-v1".into(), "rpc-v1".into()],
+        capabilities: crate::driver::CAPABILITIES.iter().map(|&name| name.to_owned()).collect(),
         os: "linux".into(),
     })
     .expect("a client")

@@ -68,6 +68,11 @@ impl Dir {
         &self.path
     }
 
+    /// The same directory once more.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, path: self.path.clone() })
+    }
+
     /// Which directory it is.
     pub fn identity(&self) -> io::Result<Identity> {
         Identity::of_open(&self.fd)
@@ -119,7 +124,7 @@ impl Dir {
 
     /// Opens a directory further down; `None` if a part is missing.
     pub fn descend(&self, below: &Path) -> io::Result<Option<Self>> {
-        let mut at = Self { fd: self.fd.try_clone()?, path: self.path.clone() };
+        let mut at = self.try_clone()?;
         for part in plain_parts(below)? {
             match at.child(part)? {
                 Some(next) => at = next,

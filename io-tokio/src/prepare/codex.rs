@@ -7,8 +7,8 @@
 use super::beneath::{Dir, read_bounded};
 use super::error::{At, PrepareError};
 use super::layout::{self, CODEX_HOME};
-use super::skill::Placed;
-use super::tree;
+use super::skill::{Placed, PlacedFile};
+use super::{share, tree};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -108,15 +108,15 @@ fn link_user_skills(folder: &Dir, from: &Path, skills: &[Placed]) -> io::Result<
 }
 
 fn write_skills(folder: &Dir, skills: &[Placed]) -> Result<(), PrepareError> {
-    for (below, text) in skills.iter().flat_map(|skill| &skill.files) {
+    for PlacedFile { below, text, shared } in skills.iter().flat_map(|skill| &skill.files) {
         let path = folder.path().join(below);
         let mut at =
             folder.descend(Path::new("")).at("open", folder.path())?.ok_or_else(|| changed(&path))?;
         for part in below.parent().into_iter().flat_map(Path::components) {
             at = at.ensure(part.as_os_str(), layout::DIR).at("create", &path)?;
         }
-        at.create(below.file_name().ok_or_else(|| changed(&path))?, text.as_bytes(), layout::FILE)
-            .at("write", &path)?;
+        let name = below.file_name().ok_or_else(|| changed(&path))?;
+        share::create(shared.as_ref(), &at, name, text.as_bytes()).at("write", &path)?;
     }
     Ok(())
 }
@@ -159,7 +159,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn placed(slug: &str) -> Placed {
-        let files = vec![(PathBuf::from(slug).join("SKILL.md"), "ours".to_owned())];
+        let below = PathBuf::from(slug).join("SKILL.md");
+        let files = vec![PlacedFile { below, text: "ours".to_owned(), shared: None }];
         Placed { slug: slug.to_owned(), is_listed: true, files }
     }
 

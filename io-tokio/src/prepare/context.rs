@@ -33,10 +33,10 @@ pub(super) fn plan(job: &Job, work_dir: &Dir) -> Result<Plan, PrepareError> {
         Some(folder) => work_dir.descend(folder).at("open", work_dir.path().join(folder))?,
         None => None,
     };
-    let skills = skill::place(&job.skills, into.as_ref())?;
+    let skills = skill::place(&job.skills, into.as_ref(), &job.workspaces_root)?;
     if let (Some(folder), false) = (folder, skills.is_empty()) {
-        for (below, text) in skills.iter().flat_map(|skill| &skill.files) {
-            sidecars.file(folder.join(below), text.as_bytes(), Existing::Refuse);
+        for file in skills.iter().flat_map(|skill| &skill.files) {
+            sidecars.shared_file(folder.join(&file.below), file.text.as_bytes(), file.shared.clone());
         }
     } else if job.provider == "codex" && !skills.is_empty() {
         sidecars.dir(agent_context.join("skills"));

@@ -1,4 +1,5 @@
 use super::super::job::Setup;
+use super::super::skill::Skill;
 use super::super::{Claim, seal};
 use super::*;
 use crate::wire::task::Task;
@@ -18,7 +19,15 @@ fn task(extra: &str) -> Task {
 }
 
 fn setup<'a>(root: &'a Path, provider: &'a str) -> Setup<'a> {
-    Setup { workspaces_root: root, provider, reuse: None, local_workdir: None, home: None, codex_home: None }
+    Setup {
+        workspaces_root: root,
+        provider,
+        reuse: None,
+        local_workdir: None,
+        home: None,
+        codex_home: None,
+        fetched: &[],
+    }
 }
 
 /// Through the bytes, as in the helper process.
@@ -381,4 +390,50 @@ fn a_project_is_announced_and_its_resources_are_listed() {
     let text =
         fs::read_to_string(prepared.workdir.join(".multica/project/resources.json")).expect("resources");
     assert!(text.contains("\"resources\": []") && prepared.brief.contains("Boats"));
+}
+
+/// A skill that was fetched, with a file that is shared.
+fn fetched() -> Skill {
+    Skill {
+        name: "s".into(),
+        content: "x".into(),
+        files: vec![("ref/a.md".into(), "text".into())],
+        shared: Some(".skill-cache/v1/ws/builtin/s/sha256:0/files".into()),
+        ..Skill::default()
+    }
+}
+
+#[test]
+fn shared_files_of_skills_outlive_every_task_and_its_cleanup() {
+    use std::os::unix::fs::MetadataExt;
+    let temp = tempfile::tempdir().expect("temp");
+    let root = temp.path().join("w");
+    let (skills, named) = ([fetched()], task(r#","agent":{"id":"a","skill_refs":[{"id":"s"}]}"#));
+    let kept = root.join(".skill-cache/v1/ws/builtin/s/sha256:0/files/ref/a.md");
+    let shared_by = |links: u64| {
+        let there = fs::metadata(&kept).expect("kept");
+        assert_eq!((there.nlink(), mode(&kept)), (links, 0o444));
+        assert_eq!(fs::read_to_string(&kept).expect("kept"), "text");
+    };
+    for (provider, place) in [("claude", "workdir/.claude/skills"), ("codex", "codex-home/skills")] {
+        let with = Setup { fetched: &skills, ..setup(&root, provider) };
+        // The second time everything of the first is wiped.
+        for _ in 0..2 {
+            through(&Job::for_task(&named, &with).unclaimed()).expect("prepared");
+            let place = root.join(KEY).join(place).join("s");
+            assert_eq!(fs::read_to_string(place.join("ref/a.md")).expect("linked"), "text");
+            assert_eq!(mode(&place.join("SKILL.md")), 0o644, "that one is the task's own");
+            shared_by(2);
+        }
+    }
+    // In a person's directory, which is given back.
+    let mine = temp.path().join("mine");
+    fs::create_dir(&mine).expect("mine");
+    let local = Setup { fetched: &skills, local_workdir: Some(&mine), ..setup(&root, "claude") };
+    let prepared = through(&Job::for_task(&named, &local).unclaimed()).expect("prepared");
+    assert_eq!(fs::read_to_string(mine.join(".claude/skills/s/ref/a.md")).expect("linked"), "text");
+    shared_by(2);
+    seal::unwind(&prepared, "claude").expect("unwound");
+    assert!(!mine.join(".claude").exists());
+    shared_by(1);
 }

@@ -71,6 +71,8 @@ pub struct Setup<'a> {
     pub home: Option<&'a Path>,
     /// The shared home of codex, see [`super::shared_codex_home`].
     pub codex_home: Option<&'a Path>,
+    /// The skills that the claim only names, fetched, in its order.
+    pub fetched: &'a [Skill],
 }
 
 impl Job {
@@ -95,7 +97,10 @@ impl Job {
             pointer: brief::pointer(task),
             resources: resources(task),
             facts: Facts::of(task),
-            skills: agent.map(|agent| agent.skills.iter().map(Skill::from).collect()).unwrap_or_default(),
+            skills: match agent {
+                Some(agent) if agent.skill_refs.is_empty() => agent.skills.iter().map(Skill::from).collect(),
+                _ => setup.fetched.to_vec(),
+            },
             hidden_skills: hidden_skills(task, setup.provider),
             mcp_config: agent
                 .and_then(|agent| agent.mcp_config.as_ref())
@@ -282,6 +287,7 @@ mod tests {
             local_workdir: None,
             home: None,
             codex_home: None,
+            fetched: &[],
         }
     }
 

@@ -6,6 +6,7 @@
 use super::beneath::{Dir, plain_parts};
 use super::error::{At, PrepareError};
 use super::layout::{self, MANIFEST};
+use super::share::{self, Shared};
 use super::tree;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,7 @@ struct File {
     below: PathBuf,
     bytes: Vec<u8>,
     existing: Existing,
+    shared: Option<Shared>,
 }
 
 /// Files and directories that are going to be put into a work directory.
@@ -79,7 +81,18 @@ impl Sidecars {
 
     /// Plans a file, mode 0644.
     pub(crate) fn file(&mut self, below: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>, existing: Existing) {
-        self.files.push(File { below: below.into(), bytes: bytes.into(), existing });
+        self.files.push(File { below: below.into(), bytes: bytes.into(), existing, shared: None });
+    }
+
+    /// Plans a new file that may be a link to a shared one.
+    pub(crate) fn shared_file(
+        &mut self,
+        below: impl Into<PathBuf>,
+        bytes: impl Into<Vec<u8>>,
+        shared: Option<Shared>,
+    ) {
+        let existing = Existing::Refuse;
+        self.files.push(File { below: below.into(), bytes: bytes.into(), existing, shared });
     }
 
     /// Writes the list into the env root, then everything on it below the work directory.
@@ -129,7 +142,7 @@ impl Sidecars {
                 parent.replace(name, &file.bytes, layout::FILE).at("write", &path)?;
                 continue;
             }
-            let written = parent.create(name, &file.bytes, layout::FILE);
+            let written = share::create(file.shared.as_ref(), &parent, name, &file.bytes);
             if written.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists) {
                 // Somebody was faster: it is theirs, and must not be removed as ours.
                 manifest.files.retain(|recorded| *recorded != path);

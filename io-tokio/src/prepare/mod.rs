@@ -21,6 +21,7 @@ mod manifest;
 pub mod marker;
 pub mod reuse;
 pub mod seal;
+mod share;
 pub mod skill;
 #[cfg(test)]
 mod test_task;

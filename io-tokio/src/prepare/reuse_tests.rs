@@ -38,6 +38,7 @@ fn run(root: &Path, task: &Task, reuse: Option<&Reuse>) -> Prepared {
         local_workdir: None,
         home: None,
         codex_home: None,
+        fetched: &[],
     };
     let job = Job::for_task(task, &setup);
     let job = if reuse.is_none() && task.id == FIRST { job.unclaimed() } else { job };

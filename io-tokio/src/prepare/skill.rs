@@ -3,6 +3,8 @@
 use super::beneath::Dir;
 use super::error::{At, PrepareError};
 use super::frontmatter;
+use super::share::Shared;
+use crate::skills::{Checked, Place};
 use crate::wire::task;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -23,6 +25,24 @@ pub struct Skill {
     pub content: String,
     /// Its other files: relative path and text.
     pub files: Vec<(String, String)>,
+    /// Where the skill cache has those files, or is to have them, below the workspaces root; `None` if each task gets files of its own.
+    pub shared: Option<PathBuf>,
+}
+
+impl Skill {
+    /// A skill that was fetched in this workspace. Its files are shared with other tasks where file modes protect them: `root` can write through
+    /// any mode, and would change them for everybody.
+    pub fn fetched(skill: &Checked, workspace: &str) -> Self {
+        let bundle = skill.bundle();
+        let place = Place::new(workspace, &bundle.source, &bundle.id, &bundle.hash);
+        Self {
+            name: bundle.name.clone(),
+            description: bundle.description.clone(),
+            content: bundle.content.clone(),
+            files: bundle.files.iter().map(|file| (file.path.clone(), file.content.clone())).collect(),
+            shared: place.filter(|_| !rustix::process::geteuid().is_root()).map(|place| place.files()),
+        }
+    }
 }
 
 impl From<&task::Skill> for Skill {
@@ -32,6 +52,7 @@ impl From<&task::Skill> for Skill {
             description: skill.description.clone(),
             content: skill.content.clone(),
             files: skill.files.iter().map(|file| (file.path.clone(), file.content.clone())).collect(),
+            shared: None,
         }
     }
 }
@@ -122,23 +143,36 @@ pub(crate) struct Placed {
     pub(crate) slug: String,
     /// Whether the model is to be told about it.
     pub(crate) is_listed: bool,
-    /// Files, below the folder of the skills.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    /// What is in it, `SKILL.md` first.
+    pub(crate) files: Vec<PlacedFile>,
 }
 
-/// Decides the folder of each skill, beside what is there already, and checks every path.
-pub(crate) fn place(skills: &[Skill], into: Option<&Dir>) -> Result<Vec<Placed>, PrepareError> {
+/// One file of it.
+#[derive(Debug)]
+pub(crate) struct PlacedFile {
+    /// Below the folder of the skills.
+    pub(crate) below: PathBuf,
+    /// What it says.
+    pub(crate) text: String,
+    /// The file that may be linked to instead of written.
+    pub(crate) shared: Option<Shared>,
+}
+
+/// Decides the folder of each skill, beside what is there already, and checks every path. `root` is the workspaces root.
+pub(crate) fn place(skills: &[Skill], into: Option<&Dir>, root: &Path) -> Result<Vec<Placed>, PrepareError> {
     let names = slugs(skills, |name| match into {
         Some(dir) => Ok(dir.kind(name).at("look at", dir.path().join(name))?.is_some()),
         None => Ok(false),
     })?;
-    skills.iter().zip(names).map(|(skill, slug)| placed(skill, slug)).collect()
+    skills.iter().zip(names).map(|(skill, slug)| placed(skill, slug, root)).collect()
 }
 
-fn placed(skill: &Skill, slug: String) -> Result<Placed, PrepareError> {
+fn placed(skill: &Skill, slug: String, root: &Path) -> Result<Placed, PrepareError> {
     let refuse = |reason: String| PrepareError::Skill { skill: skill.name.clone(), reason };
     let text = frontmatter::with_name(&skill.content, &slug, &skill.description);
-    let mut files = vec![(PathBuf::from(&slug).join("SKILL.md"), text)];
+    // Its head names this folder, so it is never shared.
+    let mut files = vec![PlacedFile { below: PathBuf::from(&slug).join("SKILL.md"), text, shared: None }];
+    let store = skill.shared.as_ref().and_then(|below| Shared::folder(root, below));
     let mut seen = BTreeSet::new();
     for (path, content) in &skill.files {
         let below = checked(path).map_err(|why| refuse(format!("file {path:?} {why}")))?;
@@ -146,7 +180,8 @@ fn placed(skill: &Skill, slug: String) -> Result<Placed, PrepareError> {
         if !seen.insert(below.clone()) {
             return Err(refuse(format!("file {path:?} comes twice")));
         }
-        files.push((PathBuf::from(&slug).join(below), content.clone()));
+        let shared = store.as_ref().map(|store| store.file(&below));
+        files.push(PlacedFile { below: PathBuf::from(&slug).join(below), text: content.clone(), shared });
     }
     Ok(Placed { is_listed: !frontmatter::is_hidden(&skill.content), slug, files })
 }
@@ -191,7 +226,7 @@ mod tests {
     }
 
     fn placed_names(skills: &[Skill], into: Option<&Dir>) -> Vec<String> {
-        place(skills, into).expect("placed").into_iter().map(|skill| skill.slug).collect()
+        place(skills, into, Path::new("/")).expect("placed").into_iter().map(|skill| skill.slug).collect()
     }
 
     #[test]
@@ -215,9 +250,12 @@ mod tests {
         let temp = tempfile::tempdir().expect("temp");
         std::fs::create_dir(temp.path().join("foo")).expect("user's");
         let dir = Dir::open(temp.path()).expect("open");
-        let placed = place(&[skill("foo", &[])], Some(&dir)).expect("placed");
+        let placed = place(&[skill("foo", &[])], Some(&dir), Path::new("/")).expect("placed");
         assert_eq!(placed[0].slug, "foo-multica");
-        assert!(placed[0].files[0].1.contains("name: foo-multica\n"), "skl_9: a head even without any text");
+        assert!(
+            placed[0].files[0].text.contains("name: foo-multica\n"),
+            "skl_9: a head even without any text"
+        );
     }
 
     #[test]
@@ -230,24 +268,31 @@ mod tests {
         {
             dir.make(name, 0o755).expect("made");
         }
-        assert_eq!(place(&[skill("x", &[])], Some(&dir)).expect_err("none free").kind(), "skill");
+        assert_eq!(
+            place(&[skill("x", &[])], Some(&dir), Path::new("/")).expect_err("none free").kind(),
+            "skill"
+        );
     }
 
     #[test]
     fn skl_7_another_skill_md_is_left_out() {
-        let placed =
-            place(&[skill("x", &["SKILL.md", "skill.md", "./SKILL.md", "a/../SKILL.md", "./b/c.md"])], None);
-        let files: Vec<_> = placed.expect("placed").remove(0).files.into_iter().map(|file| file.0).collect();
+        let placed = place(
+            &[skill("x", &["SKILL.md", "skill.md", "./SKILL.md", "a/../SKILL.md", "./b/c.md"])],
+            None,
+            Path::new("/"),
+        );
+        let files: Vec<_> =
+            placed.expect("placed").remove(0).files.into_iter().map(|file| file.below).collect();
         assert_eq!(files, [PathBuf::from("x/SKILL.md"), PathBuf::from("x/b/c.md")]);
     }
 
     #[test]
     fn skl_8_and_bug_42_paths_that_lead_out_are_refused() {
         for path in ["../x", "/x", "a\\b", "a\0b", "", ".", "a/../../x", "a/../b"] {
-            let error = place(&[skill("x", &[path])], None).expect_err(path);
+            let error = place(&[skill("x", &[path])], None, Path::new("/")).expect_err(path);
             assert_eq!(error.kind(), "skill", "{path:?}");
         }
-        assert!(place(&[skill("x", &["a/b", "./a/b"])], None).is_err(), "one file twice");
+        assert!(place(&[skill("x", &["a/b", "./a/b"])], None, Path::new("/")).is_err(), "one file twice");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod claim;
 pub mod frame;
+pub mod gc;
 pub mod heartbeat;
 pub mod json;
 pub mod lenient;
@@ -10,6 +11,7 @@ pub mod message;
 pub mod register;
 pub mod report;
 pub mod routes;
+pub mod skill;
 pub mod status;
 pub mod task;
 

@@ -2,6 +2,7 @@
 
 use super::claim::{ClaimReply, ClaimRequest};
 use super::frame::{self, Inbound, Outgoing, RpcRequest};
+use super::gc::{self, IssuesRequest};
 use super::heartbeat::{HeartbeatReply, HeartbeatRequest};
 use super::json::{self, DecodeError};
 use super::message::{Message, MessageKind, MessagesRequest, StoredMessage, ToolInput};
@@ -14,9 +15,11 @@ use super::report::{
     UsageRequest,
 };
 use super::routes::{self, Method, Route};
+use super::skill::{ResolveReply, ResolveRequest, SkillRef};
 use super::status::{Row, TaskStatus};
 use crate::http::endpoints::{acknowledged, row};
 use crate::http::{CallError, RejectKind};
+use crate::skills::{bundle_hash, file_hash};
 use longshore_core::id::{RuntimeId, WorkspaceId};
 use reqwest::header::HeaderMap;
 use serde::Serialize;
@@ -24,9 +27,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Routes that a recorded daemon used and that are not read here.
-const ELSEWHERE: [&str; 2] = ["/skill-bundles/resolve", "/issues/gc-check"];
 
 /// Every recorded exchange between daemon and server, with the name of its file.
 fn exchanges() -> Vec<(String, Value)> {
@@ -105,6 +105,15 @@ fn read(route: Route, reply: &str) -> Result<(), DecodeError> {
         routes::CLAIM_ONE => ClaimReply::single(reply).map(check_tasks),
         routes::RECOVER_ORPHANS => done(json::decode::<Recovered>(reply, OBJECT)),
         routes::STATUS => TaskStatus::reply(reply).map(known),
+        routes::GC_ISSUES => gc::issues(reply).map(|issues| {
+            assert!(!issues.is_empty());
+            assert!(issues.iter().all(|issue| issue.found == Some(true) && issue.updated_at().is_some()));
+        }),
+        routes::SKILL_BUNDLES => json::decode::<ResolveReply>(reply, OBJECT).map(|reply| {
+            let [bundle] = &reply.bundles[..] else { panic!("one was asked for") };
+            assert_eq!(bundle_hash(bundle), bundle.hash, "{}", bundle.name);
+            assert!(bundle.files.iter().all(|file| file_hash(&file.content) == file.sha256));
+        }),
         routes::MESSAGES_READ => done(Readable::<StoredMessage>::list(reply)),
         routes::START | routes::COMPLETE | routes::FAIL | routes::PREPARE_LEASE => {
             row(reply).map(|Row { status }| known(status))
@@ -123,6 +132,7 @@ fn check_tasks(reply: ClaimReply) {
         let agent = task.agent.expect("an agent");
         assert_eq!(agent.id, task.agent_id);
         assert!(task.auth_token.expose().starts_with("mat_"));
+        assert!(!agent.skill_refs.is_empty() || !agent.skills.is_empty());
         assert!(![task.id, task.runtime_id, task.workspace_id].contains(&String::new()));
     }
 }
@@ -132,7 +142,7 @@ fn every_recorded_reply_decodes() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (file, exchange) in exchanges() {
         let path = exchange["path"].as_str().expect("a path");
-        if exchange["dir"] != "daemon->server" || ELSEWHERE.iter().any(|end| path.ends_with(end)) {
+        if exchange["dir"] != "daemon->server" {
             continue;
         }
         let Some(status) = exchange["status"]
@@ -173,6 +183,8 @@ fn every_recorded_reply_decodes() {
         routes::MESSAGES,
         routes::SESSION,
         routes::USAGE,
+        routes::SKILL_BUNDLES,
+        routes::GC_ISSUES,
         routes::STATUS,
         routes::COMPLETE,
         routes::FAIL,
@@ -295,6 +307,14 @@ fn ours(route: Route, body: &Value) -> Option<Value> {
             failure_reason: text(body, "failure_reason"),
             pointers: pointers(),
         }),
+        routes::SKILL_BUNDLES => {
+            let skill: SkillRef = serde_json::from_value(body["skills"][0].clone()).expect("a reference");
+            sent(&ResolveRequest::new(&skill))
+        }
+        routes::GC_ISSUES => {
+            let ids = strings(&body["issue_ids"]);
+            sent(&IssuesRequest::of(ids.iter().map(String::as_str)))
+        }
         routes::CANCEL_ACK => sent(&CancelAckRequest::default()),
         // The others say nothing.
         _ => Some(json!({})),

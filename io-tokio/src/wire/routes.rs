@@ -85,6 +85,8 @@ routes! {
     CLAIM_ONE = Post "/api/daemon/runtimes/{}/tasks/claim";
     /// Keeps a claimed task ours while it is prepared: runtime, task.
     PREPARE_LEASE = Post "/api/daemon/runtimes/{}/tasks/{}/prepare-lease";
+    /// Fetches a skill of a claimed task: runtime, task.
+    SKILL_BUNDLES = Post "/api/daemon/runtimes/{}/tasks/{}/skill-bundles/resolve";
     /// Ends what an earlier process left behind.
     RECOVER_ORPHANS = Post "/api/daemon/runtimes/{}/recover-orphans";
     /// The task waits for the user's directory.
@@ -109,6 +111,16 @@ routes! {
     FAIL = Post "/api/daemon/tasks/{}/fail";
     /// The cancelled run is over.
     CANCEL_ACK = Post "/api/daemon/tasks/{}/cancel-ack";
+    /// Which of many issues' directories are of no use any more: workspace.
+    GC_ISSUES = Post "/api/daemon/workspaces/{}/issues/gc-check";
+    /// The same of one issue, on older servers.
+    GC_ISSUE = Get "/api/daemon/issues/{}/gc-check";
+    /// The same of a chat.
+    GC_CHAT = Get "/api/daemon/chat-sessions/{}/gc-check";
+    /// The same of an autopilot's run.
+    GC_AUTOPILOT_RUN = Get "/api/daemon/autopilot-runs/{}/gc-check";
+    /// The same of a task that was to make an issue.
+    GC_TASK = Get "/api/daemon/tasks/{}/gc-check";
     /// The control link.
     LINK = Get "/api/daemon/ws";
 }

@@ -4,6 +4,7 @@
 //! checked by whoever takes the claim, not here.
 
 use super::lenient;
+use super::skill::SkillRef;
 use crate::secret::Secret;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -245,9 +246,12 @@ pub struct Agent {
     /// System-level instructions.
     #[serde(deserialize_with = "lenient::field")]
     pub instructions: String,
-    /// Skills, inlined.
+    /// Skills, inlined: from servers that were not told that we fetch them.
     #[serde(deserialize_with = "lenient::list")]
     pub skills: Vec<Skill>,
+    /// Skills by name, to be fetched. If there are any, `skills` counts for nothing.
+    #[serde(deserialize_with = "lenient::list")]
+    pub skill_refs: Vec<SkillRef>,
     /// Extra environment; values are secret.
     #[serde(deserialize_with = "lenient::field")]
     pub custom_env: BTreeMap<String, Secret>,

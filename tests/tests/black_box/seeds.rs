@@ -70,6 +70,7 @@ async fn seed_prepare_isolated_fifo_in_process() {
         local_workdir: None,
         home: None,
         codex_home: Some(&codex_home),
+        fetched: &[],
     };
     let job = Job::for_task(&task, &setup).unclaimed().to_bytes().expect("bytes");
     let launcher = Launcher::with_executable(executable(), at("runs"), 0);

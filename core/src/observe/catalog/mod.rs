@@ -5,6 +5,7 @@ mod boot;
 mod boundary;
 mod claims;
 mod connection;
+mod disk;
 mod incidents;
 mod lease;
 mod ours;
@@ -88,6 +89,7 @@ const FAMILIES: &[Family] = &[
     Family { name: "Heartbeats and the control connection", entries: connection::ENTRIES },
     Family { name: "Tasks", entries: task::ENTRIES },
     Family { name: "Lease, directories and the collector", entries: lease::ENTRIES },
+    Family { name: "Skills, and what the collector frees", entries: disk::ENTRIES },
     Family { name: "Stop and background work", entries: stop::ENTRIES },
     Family { name: "Our own decisions", entries: ours::ENTRIES },
     Family { name: "What the simulator compares with the truth", entries: sim::ENTRIES },

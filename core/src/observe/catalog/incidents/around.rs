@@ -1,20 +1,29 @@
 //! What is around a task: its files, the collector, updates, and what is seen of the daemon.
 
 use super::Incident;
-use crate::observe::catalog::Check::{By, Later, Test, Type};
+use crate::observe::catalog::Check::{By, Test, Type};
 
 pub(super) const INCIDENTS: &[Incident] = &[
     Incident {
         id: "R-48",
         report: "MUL-3650, #4505",
         what: "all bundles of skills came in one request that never ended",
-        checks: &[Later("bundles of skills are not fetched yet")],
+        checks: &[
+            By("SKC-2"),
+            Test(
+                "io-tokio/src/skills/library_tests.rs",
+                "skills_come_one_request_each_in_the_claims_order_and_then_from_the_disk",
+            ),
+        ],
     },
     Incident {
         id: "R-49",
         report: "MUL-5370",
         what: "a bundle that stalled was reported as the provider's network",
-        checks: &[Later("bundles of skills are not fetched yet")],
+        checks: &[Test(
+            "tests/tests/black_box/skills.rs",
+            "incident_r49_a_download_that_breaks_off_is_reported_as_a_missing_skill",
+        )],
     },
     Incident {
         id: "R-50",
