@@ -15,7 +15,6 @@ use crate::script::Choose;
 use std::sync::LazyLock;
 
 static TEXT: LazyLock<Text> = LazyLock::new(|| Text::from("text"));
-static NOTHING: LazyLock<Text> = LazyLock::new(|| Text::from(""));
 
 impl World {
     pub(super) fn add_workspace(&mut self, n: u32) {
@@ -118,19 +117,13 @@ impl World {
     fn register(&mut self, workspace: &WorkspaceId) -> Result<ApiReply, ApiError> {
         let names = &PROVIDERS[..self.cfg.load.providers.clamp(1, 3) as usize];
         let entry = |name: &&str| RuntimeEntry {
-            name: NOTHING.clone(),
             provider: Text::from(*name),
-            version: NOTHING.clone(),
             online: true,
+            ..RuntimeEntry::default()
         };
         let from = Registration {
-            workspace: workspace.clone(),
-            daemon_id: DAEMON.into(),
-            device_name: NOTHING.clone(),
-            cli_version: NOTHING.clone(),
-            launched_by: NOTHING.clone(),
-            capabilities: Vec::new(),
             runtimes: names.iter().map(entry).collect(),
+            ..Registration::new(workspace.clone(), DAEMON)
         };
         let ids = self.plane.register(self.server_now(), from).map_err(|e| refused(&e))?;
         let named =
