@@ -93,7 +93,7 @@ mod boottime {
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let fd = timerfd_create(TimerfdClockId::Boottime, flags)?;
-            Ok(Self { fd: AsyncFd::with_interest(fd, Interest::READABLE)?, set: None })
+            Ok(Self { fd: AsyncFd::register_with_interest(fd, Interest::READABLE)?, set: None })
         }
 
         /// Waits until the clock is at so many nanoseconds.

@@ -214,17 +214,8 @@ mod tests {
     fn plane() -> (Plane, RuntimeId) {
         let mut plane = Plane::new(1);
         plane.add_workspace(WorkspaceId::new("w"), "W").expect("room");
-        let entry =
-            RuntimeEntry { name: "".into(), provider: "claude".into(), version: "".into(), online: true };
-        let from = Registration {
-            workspace: WorkspaceId::new("w"),
-            daemon_id: "d".into(),
-            device_name: "".into(),
-            cli_version: "".into(),
-            launched_by: "".into(),
-            capabilities: Vec::new(),
-            runtimes: vec![entry],
-        };
+        let entry = RuntimeEntry { provider: "claude".into(), online: true, ..RuntimeEntry::default() };
+        let from = Registration { runtimes: vec![entry], ..Registration::new(WorkspaceId::new("w"), "d") };
         let runtime = plane.register(at(0), from).expect("registered").remove(0);
         plane.take_hints();
         (plane, runtime)

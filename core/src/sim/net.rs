@@ -218,6 +218,7 @@ impl World {
                 }
                 Hint::WorkspacesChanged => WsEvent::WorkspacesChanged,
                 Hint::PendingWork { runtime } => WsEvent::PendingWork { runtime },
+                Hint::ProfilesChanged { workspace, .. } => WsEvent::ProfilesChanged { workspace },
             });
         }
     }

@@ -16,7 +16,6 @@ use crate::script::Choose;
 use std::sync::LazyLock;
 
 static TEXT: LazyLock<Text> = LazyLock::new(|| Text::from("text"));
-static NOTHING: LazyLock<Text> = LazyLock::new(|| Text::from(""));
 
 impl World {
     pub(super) fn add_workspace(&mut self, n: u32) {
@@ -114,7 +113,7 @@ impl World {
     pub(super) fn hand_out(&mut self, runtime: &RuntimeId) -> Vec<Action> {
         let now = self.server_now();
         if self.chance.one_in(8) {
-            let asks = [Ask::Models, Ask::LocalSkills, Ask::ImportSkill { skill_key: NOTHING.clone() }];
+            let asks = [Ask::Models, Ask::LocalSkills, Ask::ImportSkill { skill_key: Text::default() }];
             for ask in asks.into_iter().take(1 + self.chance.below(3) as usize) {
                 // The bound is far, and nobody waits for it.
                 let _ = self.plane.ask(now, runtime, ask);
@@ -137,19 +136,13 @@ impl World {
     fn register(&mut self, workspace: &WorkspaceId) -> Result<ApiReply, ApiError> {
         let names = &PROVIDERS[..self.cfg.load.providers.clamp(1, 3) as usize];
         let entry = |name: &&str| RuntimeEntry {
-            name: NOTHING.clone(),
             provider: Text::from(*name),
-            version: NOTHING.clone(),
             online: true,
+            ..RuntimeEntry::default()
         };
         let from = Registration {
-            workspace: workspace.clone(),
-            daemon_id: DAEMON.into(),
-            device_name: NOTHING.clone(),
-            cli_version: NOTHING.clone(),
-            launched_by: NOTHING.clone(),
-            capabilities: Vec::new(),
             runtimes: names.iter().map(entry).collect(),
+            ..Registration::new(workspace.clone(), DAEMON)
         };
         let ids = self.plane.register(self.server_now(), from).map_err(|e| refused(&e))?;
         let named =

@@ -1,7 +1,8 @@
 //! What the server asks for in its answers to heartbeats: kept before the core hears of it, done when the core says so, and reported.
 
 use super::host::Host;
-use crate::actions::{self, Machine, Program};
+use super::program;
+use crate::actions::{self, Machine};
 use crate::config::Env;
 use crate::http::{CallError, Limit};
 use crate::prepare::environment;
@@ -25,7 +26,7 @@ pub(super) fn keep(host: &Host, runtime: &RuntimeId, reply: HeartbeatReply) -> V
 /// Does one. That it could not be done, or was told to end, is a result, too.
 pub(super) async fn act(
     host: &Arc<Host>,
-    action: &Action,
+    (runtime, action): (&RuntimeId, &Action),
     cancel: CancellationToken,
 ) -> Result<FsReply, FsError> {
     let Some((ask, provider)) = host.actions.begin(&action.id) else {
@@ -34,17 +35,12 @@ pub(super) async fn act(
     };
     // What is asked for its models is what runs tasks, and gets no more of the daemon's own.
     let env = host.env.iter().filter(|(name, _)| environment::passes_on(name)).cloned();
-    let agent = provider.as_ref().and_then(|provider| host.agent(provider.as_str()));
-    let machine = Machine {
-        env: Env::from_pairs(env),
-        home: host.settings.dirs.home.clone(),
-        agent: agent.map(|agent| Program {
-            path: agent.path.clone(),
-            args: Vec::new(),
-            version_line: agent.version_line.clone(),
-        }),
+    let env = Env::from_pairs(env);
+    let done = async {
+        let agent = program::of_runtime(host, runtime).await;
+        let machine = Machine { env, home: host.settings.dirs.home.clone(), agent };
+        actions::perform(&machine, &host.catalogues, ask, provider.as_ref()).await
     };
-    let done = actions::perform(&machine, &host.catalogues, ask, provider.as_ref());
     let (report, result) = tokio::select! {
         biased;
         report = done => (report, Ok(FsReply::Done)),

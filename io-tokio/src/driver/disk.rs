@@ -70,7 +70,7 @@ pub(super) async fn perform(
             Ok(FsReply::Done)
         }
         FsCall::Probe { all } => probe::look(host, *all, cancel).await,
-        FsCall::Act { action, .. } => action::act(host, action, cancel).await,
+        FsCall::Act { runtime, action } => action::act(host, (runtime, action), cancel).await,
         FsCall::Scan => collect::scan(host, cancel).await,
         FsCall::Collect(call) => collect::free(host, call).await,
         // Caches of repositories, of which this daemon has none.

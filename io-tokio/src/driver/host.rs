@@ -156,6 +156,11 @@ impl Host {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
+    /// The agent CLI family of a runtime, if it is in the set.
+    pub(super) fn provider_of(&self, runtime: &RuntimeId) -> Option<Provider> {
+        self.set().runtimes.get(runtime).map(|hosted| hosted.provider.clone())
+    }
+
     /// Claims over this life of the control connection, if it is the one that is up.
     pub(super) fn line(&self, conn: ConnGen) -> Option<Arc<Line>> {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,9 @@
 
 use super::host::Host;
 use super::profiles;
+use crate::actions;
 use crate::book::Entry;
-use longshore_core::id::{ProfileId, WorkspaceId};
+use longshore_core::id::{ProfileId, RuntimeId, WorkspaceId};
 use longshore_core::reason::FailReason;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,4 +52,22 @@ async fn of_profile(host: &Arc<Host>, entry: &Entry, id: &ProfileId) -> Result<P
             profiles::locate(host, id.as_str(), &profile.command, end).await.map_err(|why| sentence(&why))?;
     }
     Ok(Program { path, prefix: profile.args.clone() })
+}
+
+/// The program of a runtime as it is now; `None` if there is none that works. It is what answers for the runtime's models.
+pub(super) async fn of_runtime(host: &Host, runtime: &RuntimeId) -> Option<actions::Program> {
+    let (workspace, provider, profile) = {
+        let set = host.set();
+        let hosted = set.runtimes.get(runtime)?;
+        (hosted.workspace.clone(), hosted.provider.clone(), hosted.profile.clone())
+    };
+    let Some(profile) = profile else {
+        let agent = host.prober.for_launch(provider.as_str()).await.ok()?;
+        let (path, version_line) = (agent.path.clone(), agent.version_line.clone());
+        return Some(actions::Program { path, args: Vec::new(), version_line });
+    };
+    let profile = host.served().profile(&workspace, &profile)?;
+    let agent = profile.here.as_ref().ok()?;
+    let (path, version_line) = (agent.path.clone(), agent.version_line.clone());
+    Some(actions::Program { path, args: profile.args.clone(), version_line })
 }
