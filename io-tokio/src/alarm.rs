@@ -69,22 +69,19 @@ impl Default for Alarm {
 
 #[cfg(target_os = "linux")]
 mod boottime {
-    use rustix::fd::OwnedFd;
-    use rustix::io::Errno;
     use rustix::time::{
         Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
         timerfd_settime,
     };
     use std::io;
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
+    use tokio::net::unix::pipe;
 
     const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-    /// A timer on `CLOCK_BOOTTIME`.
+    /// A timer on `CLOCK_BOOTTIME`. It is read as a pipe is: that is the one safe way to wait for any descriptor.
     #[derive(Debug)]
     pub(super) struct Timer {
-        fd: AsyncFd<OwnedFd>,
+        fd: pipe::Receiver,
         /// What it is set to.
         set: Option<u64>,
     }
@@ -93,7 +90,7 @@ mod boottime {
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let fd = timerfd_create(TimerfdClockId::Boottime, flags)?;
-            Ok(Self { fd: AsyncFd::register_with_interest(fd, Interest::READABLE)?, set: None })
+            Ok(Self { fd: pipe::Receiver::from_owned_fd_unchecked(fd)?, set: None })
         }
 
         /// Waits until the clock is at so many nanoseconds.
@@ -108,16 +105,21 @@ mod boottime {
                 };
                 // This also forgets that it has fired.
                 let value = Itimerspec { it_interval: zero, it_value: value };
-                timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &value)?;
+                timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &value)?;
                 self.set = Some(at);
             }
-            let fired = |fd: &OwnedFd| {
+            loop {
+                self.fd.readable().await?;
+                // How often it has gone off.
                 let mut count = [0; 8];
-                rustix::io::read(fd, &mut count).map(drop).map_err(|error: Errno| error.into())
-            };
-            self.fd.async_io(Interest::READABLE, fired).await?;
-            self.set = None;
-            Ok(())
+                match self.fd.try_read(&mut count) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    read => {
+                        self.set = None;
+                        return read.map(drop);
+                    }
+                }
+            }
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::checks;
 use crate::bed::executable;
-use longshore_core::backoff::Backoff;
 use longshore_core::config::{ClaimMode, Config as Core};
 use longshore_core::id::TaskId;
 use longshore_io_tokio::agent_double::Step;
@@ -111,16 +110,23 @@ impl Scene {
 /// Everything soon, so that what follows is seen soon.
 fn tune(core: &mut Core, claim_mode: ClaimMode) {
     let ms = Duration::from_millis;
-    let soon = Backoff { base: ms(40), cap: ms(80) };
     core.claim_mode = claim_mode;
     let t = &mut core.timers;
-    (t.poll, t.claim_hold_off, t.claim_backoff) = (ms(60), ms(200), soon);
+    (t.poll, t.claim_hold_off) = (ms(60), ms(200));
     (t.beat, t.watch, t.gone_confirm, t.lease) = (ms(200), ms(80), ms(200), ms(60));
     (t.sync, t.sync_legacy, t.sync_bootstrap, t.sync_bootstrap_cap, t.renew) =
         (ms(300), ms(300), ms(200), ms(300), ms(300));
     (t.register_retry, t.register_coalesce) = (ms(80), ms(200));
-    (t.start_backoff, t.post_backoff, t.report_backoff, t.late_backoff, t.link_backoff) =
-        (soon, soon, soon, soon, soon);
+    for backoff in [
+        &mut t.claim_backoff,
+        &mut t.start_backoff,
+        &mut t.post_backoff,
+        &mut t.report_backoff,
+        &mut t.late_backoff,
+        &mut t.link_backoff,
+    ] {
+        (backoff.base, backoff.cap) = (ms(40), ms(80));
+    }
     (t.retry_after_cap, t.access, t.flush) = (ms(100), ms(250), ms(30));
 }
 
