@@ -8,7 +8,9 @@ use longshore_core::event::{
     ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
     TaskStatus, WsEvent,
 };
-use longshore_core::id::{ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
+use longshore_core::id::{
+    ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId,
+};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, effect_label};
@@ -41,9 +43,11 @@ pub(crate) struct Rig {
     conn: ConnGen,
     /// The runtimes in the set, with their agent CLIs.
     set: BTreeMap<RuntimeId, Provider>,
-    /// Whether looks and custom runtimes are left to the test. Else each look finds just the agent CLIs that have a runtime, or claude, and nobody has
+    /// Whether looks and custom runtimes are left to the test. Else each look finds just the agent CLIs that have a runtime, or had at first, and nobody has
     /// made a custom runtime.
     manual: bool,
+    /// What else a look finds, unless the test says what.
+    agents: Vec<Provider>,
 }
 
 pub(crate) fn with(slots: u16, claim_mode: ClaimMode) -> Config {
@@ -84,7 +88,8 @@ impl Rig {
         let runner = Runner::new(cfg, Seed(7)).expect("the settings are in bounds");
         let now = runner.world.now();
         let (open, log, set) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        let mut rig = Self { runner, now, open, log, conn: ConnGen(0), set, manual: true };
+        let agents = vec![Provider::new("claude")];
+        let mut rig = Self { runner, now, open, log, conn: ConnGen(0), set, manual: true, agents };
         rig.note();
         rig
     }
@@ -115,7 +120,11 @@ impl Rig {
 
     /// A daemon that serves these runtimes of one workspace, `id:provider` each, is connected, and has found no work.
     pub(crate) fn serving(cfg: Config, runtimes: &[&str]) -> Self {
-        let mut rig = Self::new(cfg);
+        let mut rig = Self::manual(cfg);
+        let provider = |text: &&str| Provider::new(text.split_once(':').expect("`id:provider`").1);
+        rig.agents = runtimes.iter().map(provider).collect();
+        rig.manual = false;
+        rig.look();
         rig.ok("renew");
         rig.api("workspaces", Ok(workspaces(&["ws-1"])));
         rig.api("register ws-1", Ok(registered(runtimes)));
@@ -230,12 +239,10 @@ impl Rig {
                 Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
             }
             Effect::Fs { call: FsCall::Probe { .. }, .. } => {
-                let mut names: Vec<&str> = self.set.values().map(Provider::as_str).collect();
+                let mut names: Vec<&str> =
+                    self.set.values().chain(&self.agents).map(Provider::as_str).collect();
                 names.sort_unstable();
                 names.dedup();
-                if names.is_empty() {
-                    names.push("claude");
-                }
                 let agents = names.into_iter().map(probed).collect();
                 Event::Fs { op, r: Ok(FsReply::Probed { agents }) }
             }
