@@ -46,6 +46,9 @@ pub(super) struct AgentBook {
     claims: BTreeSet<OpId>,
     /// Tasks at the end of the last step.
     tasks: usize,
+    /// What the server has forgotten, and what is held back, as of this step.
+    gone_now: BTreeSet<RuntimeId>,
+    held_now: BTreeSet<Provider>,
 }
 
 const fn is_unfit(standing: Standing) -> bool {
@@ -82,10 +85,23 @@ impl AgentBook {
             }
             _ => {}
         }
+        self.gone_now.clear();
+        self.held_now.clear();
+        for effect in seen.effects {
+            match effect {
+                Effect::Fact { fact: Fact::RuntimeGone { runtime } } => {
+                    self.gone_now.insert(runtime.clone());
+                }
+                Effect::Fact { fact: Fact::Held { provider } } => {
+                    self.held_now.insert(provider.clone());
+                }
+                _ => {}
+            }
+        }
         for effect in seen.effects {
             self.effect(seen, effect, looked, found);
         }
-        if seen.wants(|effect| matches!(effect, Effect::Fact { fact: Fact::Held { .. } })) {
+        if !self.held_now.is_empty() {
             let left = |row: &Row| row.profile.is_none() && self.held.contains_key(&row.provider);
             let left = self.rows.iter().find(|(_, row)| left(row)).map(|(id, _)| id);
             found.require(left.is_none(), "INV-12", || {
@@ -251,11 +267,7 @@ impl AgentBook {
 
     /// INV-11, INV-25: why a runtime left the set.
     fn removed(&self, seen: &Seen<'_>, runtime: &RuntimeId, row: &Row, found: &mut Found) {
-        let fact = |wanted: &dyn Fn(&Fact) -> bool| {
-            seen.wants(|e| matches!(e, Effect::Fact { fact } if wanted(fact)))
-        };
-        let gone = fact(&|fact| matches!(fact, Fact::RuntimeGone { runtime: of } if of == runtime));
-        if gone || !self.spaces.contains_key(&row.workspace) {
+        if !self.spaces.contains_key(&row.workspace) || self.gone_now.contains(runtime) {
             return;
         }
         // What was named in the registration that was answered, if one was.
@@ -266,7 +278,7 @@ impl AgentBook {
             _ => None,
         });
         if row.profile.is_none() {
-            let held = fact(&|fact| matches!(fact, Fact::Held { provider } if *provider == row.provider));
+            let held = self.held_now.contains(&row.provider);
             let named = registered.is_some_and(|(agents, _)| agents.contains(&row.provider));
             found.require(held || named, "INV-11", || {
                 format!(

@@ -150,6 +150,8 @@ pub struct Rules {
     stop: StopBook,
     books: Books,
     spins: usize,
+    /// Runtimes after the last step.
+    fleet_size: usize,
     started: bool,
 }
 
@@ -171,6 +173,7 @@ impl Rules {
             stop: StopBook::default(),
             books: Books::default(),
             spins: 0,
+            fleet_size: 0,
             started: false,
         }
     }
@@ -209,6 +212,7 @@ impl Rules {
             stop,
             books,
             spins,
+            fleet_size,
             started,
         } = self;
         fingerprint(&(
@@ -218,7 +222,7 @@ impl Rules {
             claims,
             fleet,
             tasks,
-            (paths, silence, gc, stop, books, spins, started),
+            (paths, silence, gc, stop, books, spins, fleet_size, started),
         ))
     }
 
@@ -318,7 +322,8 @@ impl Rules {
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }
-        let size = step.view.runtime_count()
+        let fleet_size = step.view.runtime_count();
+        let size = fleet_size.max(std::mem::replace(&mut self.fleet_size, fleet_size))
             + step.view.task_count()
             + usize::from(step.view.total_slots())
             + reply_size(step.event);
