@@ -43,6 +43,8 @@ pub(crate) trait Machine: Sized + Hash + Serialize + DeserializeOwned {
     fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Result<ApiReply, ApiError>);
     /// Work on the disk of it ended, well or badly.
     fn worked(&mut self, _cx: &mut Cx<'_>, _op: OpId, _work: DiskWork) {}
+    /// Its look at the agent CLIs ended, well or not.
+    fn looked(&mut self, _cx: &mut Cx<'_>, _op: OpId, _well: bool) {}
     /// What it does at the end of each step.
     fn settle(&mut self, _cx: &mut Cx<'_>) {}
     /// Ends it. Returns whether it has such an end.
@@ -141,7 +143,11 @@ impl<M: Machine> Bench<M> {
 
     /// Answers a request; nothing if there is none of this number.
     fn answer(&mut self, op: OpId, r: Option<Result<ApiReply, ApiError>>) -> Vec<Effect> {
-        if self.is_work(op) {
+        if self.env.ops.iter().any(|(of, kind)| of == op && *kind == OpKind::Probe) {
+            self.env.ops.close_fs(op);
+            self.with(|_, cx| cx.disarm(&TimerKey::Op(op)));
+            self.with(|machine, cx| machine.looked(cx, op, r.is_none_or(|r| r.is_ok())));
+        } else if self.is_work(op) {
             if let Some(work) = self.env.ops.close_fs(op) {
                 self.with(|machine, cx| machine.worked(cx, op, work));
             }

@@ -6,6 +6,7 @@
 
 mod access;
 mod actions;
+mod agents;
 mod boot;
 mod calls;
 pub mod catalog;
@@ -155,6 +156,8 @@ pub struct Rules {
     stop: StopBook,
     books: Books,
     spins: usize,
+    /// Runtimes after the last step.
+    fleet_size: usize,
     started: bool,
 }
 
@@ -176,6 +179,7 @@ impl Rules {
             stop: StopBook::default(),
             books: Books::default(),
             spins: 0,
+            fleet_size: 0,
             started: false,
         }
     }
@@ -214,6 +218,7 @@ impl Rules {
             stop,
             books,
             spins,
+            fleet_size,
             started,
         } = self;
         fingerprint(&(
@@ -223,7 +228,7 @@ impl Rules {
             claims,
             fleet,
             tasks,
-            (paths, silence, gc, stop, books, spins, started),
+            (paths, silence, gc, stop, books, spins, fleet_size, started),
         ))
     }
 
@@ -331,7 +336,8 @@ impl Rules {
             slots(step.view, claims, found);
             paths.settle(cfg, step.view, claims, tasks, found);
         }
-        let size = step.view.runtime_count()
+        let fleet_size = step.view.runtime_count();
+        let size = fleet_size.max(std::mem::replace(&mut self.fleet_size, fleet_size))
             + step.view.task_count()
             + usize::from(step.view.total_slots())
             + books.actions.most()

@@ -1,7 +1,7 @@
 //! One step, as the smaller books look at it: what happened that fits, and what is wanted.
 
 use super::ops::{Closed, What};
-use super::{At, Found, access, actions, boot, deadlines, freshness, late, link, register, watch};
+use super::{At, Found, access, actions, agents, boot, deadlines, freshness, late, link, register, watch};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect};
 use crate::event::{Event, WsEvent};
@@ -56,6 +56,7 @@ impl<'a> Seen<'a> {
 pub(super) struct Books {
     pub(super) access: access::AccessBook,
     pub(super) actions: actions::ActionBook,
+    agents: agents::AgentBook,
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,
     freshness: freshness::FreshnessBook,
@@ -73,12 +74,13 @@ impl Books {
         }
         self.access.step(seen, found);
         self.actions.step(seen, found);
-        self.boot.step(seen, found);
+        self.agents.step(seen, found);
+        self.boot.step(seen, &self.agents, found);
         self.deadlines.step(seen, found);
         self.freshness.step(seen, found);
         self.late.step(seen, found);
         self.link.step(seen, found);
-        self.register.step(seen, found);
+        self.register.step(seen, &self.agents, found);
         self.watch.step(seen, found);
     }
 }

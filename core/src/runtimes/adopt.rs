@@ -9,7 +9,7 @@ use crate::env::Cx;
 use crate::event::Registered;
 use crate::id::{OpId, Provider, RuntimeId, WorkspaceId};
 use crate::op::ApiOp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Runtimes {
     /// Takes the runtimes of a workspace as the server names them: survivors stay as they are, new ones are freed of an
@@ -47,22 +47,19 @@ impl Runtimes {
     /// The runtimes that an answer says are not there any more. That one is not named says nothing of it unless it was asked for: the one of an agent CLI
     /// that is slow, unreadable or not there at the moment stays, and so do custom ones while nobody knows which there are.
     fn lost(&self, workspace: &WorkspaceId, sent: &Sent, named: &[Registered]) -> Vec<RuntimeId> {
-        let hosted = self.hosted.get(workspace).into_iter().flatten();
-        let others = hosted.filter(|id| named.iter().all(|r| r.id != **id));
+        let ids: BTreeSet<&RuntimeId> = named.iter().map(|r| &r.id).collect();
+        // An agent CLI's own new runtime is in place of its old one.
+        let new = |r: &&Registered| r.profile.is_none() && !self.runtimes.contains_key(&r.id);
+        let renewed: BTreeSet<&Provider> = named.iter().filter(new).map(|r| &r.provider).collect();
         let goes = |id: &&RuntimeId| {
-            let Some(runtime) = self.runtimes.get(*id) else { return false };
+            let Some(runtime) = self.runtimes.get(*id).filter(|_| !ids.contains(id)) else { return false };
             match &runtime.profile {
                 None if sent.why.is_whole() => sent.agents.contains_key(&runtime.provider),
-                None => named.iter().any(|r| self.replaces(r, &runtime.provider)),
+                None => renewed.contains(&runtime.provider),
                 Some(_) => sent.why.is_whole() && sent.profiles.is_some(),
             }
         };
-        others.filter(goes).cloned().collect()
-    }
-
-    /// Whether this is a new runtime of an agent CLI's own, in place of an old one.
-    fn replaces(&self, new: &Registered, provider: &Provider) -> bool {
-        new.profile.is_none() && new.provider == *provider && !self.runtimes.contains_key(&new.id)
+        self.hosted.get(workspace).into_iter().flatten().filter(goes).cloned().collect()
     }
 
     fn join(

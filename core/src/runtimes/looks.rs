@@ -132,6 +132,9 @@ impl Runtimes {
     }
 
     fn is_missing_somewhere(&self) -> bool {
-        self.workspaces.keys().any(|workspace| self.fit().any(|(of, _)| !self.is_hosted(workspace, of)))
+        // One that is about to be registered anyway is not counted.
+        let served = self.workspaces.iter().filter(|(_, ws)| ws.want.is_none() && ws.registering.is_none());
+        let mut served = served.map(|(id, _)| id);
+        served.any(|workspace| self.fit().any(|(of, _)| !self.is_hosted(workspace, of)))
     }
 }

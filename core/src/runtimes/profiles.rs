@@ -102,11 +102,14 @@ impl Runtimes {
         let Some(ws) = self.workspaces.get_mut(workspace) else { return true };
         if ws.profiles.stage == Stage::Idle {
             ws.profiles.stage = Stage::Waiting;
-            ws.profiles.again |= ws.profiles.open.is_none();
-            self.ask_for_profiles(cx, workspace);
-            // One that was asked for before may take long already.
-            let patience = cx.timing().profiles_patience;
-            cx.arm(TimerKey::Profiles(workspace.clone()), patience);
+            if ws.profiles.open.is_some() {
+                // One that was asked for before may take long already.
+                let patience = cx.timing().profiles_patience;
+                cx.arm(TimerKey::Profiles(workspace.clone()), patience);
+            } else {
+                ws.profiles.again = true;
+                self.ask_for_profiles(cx, workspace);
+            }
             return false;
         }
         ws.profiles.stage == Stage::Settled
@@ -135,24 +138,27 @@ impl Runtimes {
             cx.arm_at(key, at);
             return;
         }
-        cx.disarm(&key);
         let within = cx.timing().request;
         let call = ApiCall::Profiles { workspace: workspace.clone() };
         profiles.open = Some(cx.api(ApiOp::Profiles(workspace.clone()), call, within));
         profiles.asked = Some(cx.now.mono);
         profiles.again = false;
+        if profiles.stage == Stage::Waiting {
+            let patience = cx.timing().profiles_patience;
+            cx.arm(key, patience);
+        } else {
+            cx.disarm(&key);
+        }
     }
 
     /// They have been waited for long enough, or may be asked for again.
     pub(crate) fn profiles_due(&mut self, cx: &mut Cx<'_>, workspace: &WorkspaceId) -> Vec<Change> {
         let mut changes = Vec::new();
         let Some(ws) = self.workspaces.get_mut(workspace).filter(|_| !self.closed) else { return changes };
-        let waited = ws.profiles.stage == Stage::Waiting;
-        if waited {
+        if ws.profiles.again && ws.profiles.open.is_none() {
+            self.ask_for_profiles(cx, workspace);
+        } else if ws.profiles.stage == Stage::Waiting {
             ws.profiles.stage = Stage::Settled;
-        }
-        self.ask_for_profiles(cx, workspace);
-        if waited {
             self.pump(cx, workspace, &mut changes);
             self.note_ready(cx);
         }

@@ -2,9 +2,9 @@
 
 use super::harness::{Tamper, broken, cut_short, find, forged, hide, notice, show, started, twice};
 use longshore_core::config::Config;
-use longshore_core::effect::{ApiCall, Effect, ExitCause, ExitReport};
-use longshore_core::event::{ApiReply, Event};
-use longshore_core::id::{OpId, WorkspaceId};
+use longshore_core::effect::{ApiCall, Effect, ExitCause, ExitReport, Fact};
+use longshore_core::event::{ApiReply, Event, FsReply, GateAsk};
+use longshore_core::id::{OpId, RuntimeId, WorkspaceId};
 use longshore_core::observe::Rules;
 use longshore_core::rng::Seed;
 use longshore_core::script::Runner;
@@ -44,6 +44,53 @@ const TAMPERS: &[(&str, Tamper)] = &[
         fx.push(forged(ApiCall::Register { workspace, agents: Vec::new(), profiles: None }));
         true
     }),
+    ("HELD-CONFIRMED", |_, event, fx| match event {
+        Event::Fs { r: Ok(FsReply::Probed { agents }), .. } if holds_back(fx) => {
+            agents.clear();
+            true
+        }
+        _ => false,
+    }),
+    ("INV-11", |_, _, fx| {
+        let own = |id: &RuntimeId| !id.as_str().contains("-p");
+        fx.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::RuntimeGone { runtime } } if own(runtime)))
+            && hide(fx, "is gone")
+    }),
+    // Nobody is told that it works again, so what is registered at once is held back.
+    ("INV-12", |_, _, fx| hide(fx, "is freed") && find(fx, "register").is_some()),
+    ("INV-12", |_, _, fx| holds_back(fx) && hide(fx, "removed")),
+    ("INV-14", |past, _, fx| {
+        let Some(call) = past.many.clone().filter(|_| holds_back(fx)) else { return false };
+        fx.insert(0, forged(ApiCall::Claim(call)));
+        true
+    }),
+    ("INV-15", |_, _, fx| twice(fx, "probe")),
+    ("INV-22", |_, _, fx| twice(fx, "profiles")),
+    ("INV-25", |_, _, fx| {
+        let custom = |id: &RuntimeId| id.as_str().contains("-p");
+        fx.iter()
+            .any(|e| matches!(e, Effect::Fact { fact: Fact::RuntimeGone { runtime } } if custom(runtime)))
+            && hide(fx, "is gone")
+    }),
+    ("INV-25", |_, _, fx| {
+        fx.iter_mut().any(|effect| match effect {
+            Effect::Api { call: ApiCall::Register { profiles: Some(signature), .. }, .. } => {
+                *signature += 1;
+                true
+            }
+            _ => false,
+        })
+    }),
+    // Its holder is not told to have let it go.
+    ("INV-48", |_, event, fx| {
+        let released = matches!(event, Event::Gate { ask: GateAsk::Release, .. })
+            && find(fx, "is stray").is_none()
+            && find(fx, "gate ").is_none();
+        if released {
+            *event = Event::Tick;
+        }
+        released
+    }),
     ("INV-13", |_, event, fx| {
         *event != Event::stop() && find(fx, "deregister").is_some() && hide(fx, "removed")
     }),
@@ -53,6 +100,11 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-23", |_, _, fx| twice(fx, "workspaces")),
     ("RUNTIME-SET", |_, _, fx| twice(fx, "claimable")),
 ];
+
+/// Whether an agent CLI is taken off line.
+fn holds_back(fx: &[Effect]) -> bool {
+    fx.iter().any(|effect| matches!(effect, Effect::Fact { fact: Fact::Held { .. } }))
+}
 
 #[test]
 fn the_rules_about_the_fleet_notice_what_is_tampered_with() {

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod agent_clis;
 mod claims;
 mod claims_over;
 mod fleet;

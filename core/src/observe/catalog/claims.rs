@@ -1,6 +1,6 @@
 //! How tasks are asked for.
 
-use super::Check::{By, Later, Rule, Test, Type};
+use super::Check::{By, Rule, Test, Type};
 use super::{Entry, inv};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -26,7 +26,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("INV-45", "without its route the claim for all is not tried again before the next connection", "public report MUL-4257", &[Rule, Test("core/tests/scenarios/claims.rs", "inv_45_without_the_batch_route_each_runtime_asks_for_itself_until_the_next_connection")]),
     inv("INV-46", "a frame that is said not to be sent never is", "public report MUL-4257", &[Test("io-tokio/src/ws/links.rs", "inv_46_a_recalled_frame_is_never_written")]),
     inv("INV-47", "the gate has at most one holder", "observed", &[Rule, Test("core/tests/scenarios/gate.rs", "inv_47_the_gate_has_one_holder")]),
-    inv("INV-48", "who holds the gate lets it go or restarts the process", "observed", &[Later("nobody takes the gate yet: updating itself does not exist")]),
+    inv("INV-48", "who holds the gate was told so, and lets it go or restarts the process; what the daemon does inside it is over in the same step", "observed", &[Rule, Type("the gate is held for as long as a call takes"), Test("core/tests/scenarios/agent_clis.rs", "inv_14_inv_48_incident_r27_an_agent_that_cannot_be_run_goes_off_line_while_nothing_is_about")]),
     inv("INV-49", "who waits for the gate gets it once the claims on their way have ended with nothing", "public report #6123", &[Rule, Test("core/tests/scenarios/gate.rs", "inv_49_incident_r53_an_update_waits_for_the_claims_on_their_way_and_no_new_one_is_sent")]),
     inv("INV-50", "a runtime that leaves takes its poller and its beats along, never its tasks", "public report MUL-3332", &[Rule, Test("core/tests/scenarios/runs.rs", "inv_50_a_runtime_that_is_gone_keeps_its_task")]),
     inv("INV-51", "a claim or a task that fails gives back all it holds, and the others go on", "ours", &[By("I1"), By("I26"), Type("tokens come back with the end of each request, and nothing in a step can fail")]),

@@ -50,6 +50,18 @@ pub(super) const ENTRIES: &[Entry] = &[
     inv("CLAIM-FALLBACK", "a claim that the connection did not deliver is sent over HTTP", "ours", &[Rule]),
     inv("CLAIM-RATE", "tasks are not asked for again and again while nothing is new", "ours", &[Rule]),
     inv(
+        "HELD-CONFIRMED",
+        "an agent goes off line as unfit only if two looks found it so, some time apart, with none between that found it fit or gone",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/agent_clis.rs",
+                "an_agent_that_was_well_in_between_is_not_taken_off_line",
+            ),
+        ],
+    ),
+    inv(
         "ACCESS-TOLD",
         "that the server refuses the credential is told when it does, and that it takes it when an answer or another credential says so; what was sent before says nothing",
         "ours, public report of a daemon that tried on with a dead token",

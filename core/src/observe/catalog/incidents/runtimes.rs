@@ -1,7 +1,7 @@
 //! Runtimes, workspaces, agents and the credential.
 
 use super::Incident;
-use crate::observe::catalog::Check::{By, Later, Test};
+use crate::observe::catalog::Check::{By, Test};
 
 pub(super) const INCIDENTS: &[Incident] = &[
     Incident {
@@ -60,14 +60,18 @@ pub(super) const INCIDENTS: &[Incident] = &[
                 "io-tokio/src/discover/tests.rs",
                 "old_silent_and_broken_programs_are_skipped_with_a_reason",
             ),
-            Later("at the start only: one that breaks later is not taken off line yet"),
+            By("INV-12"),
+            Test(
+                "core/tests/scenarios/agent_clis.rs",
+                "inv_14_inv_48_incident_r27_an_agent_that_cannot_be_run_goes_off_line_while_nothing_is_about",
+            ),
         ],
     },
     Incident {
         id: "R-28",
         report: "MUL-5225, #5837",
         what: "versions were asked for once for each workspace and agent",
-        checks: &[Test("io-tokio/src/discover/tests.rs", "programs_are_asked_side_by_side")],
+        checks: &[By("INV-15"), Test("io-tokio/src/discover/tests.rs", "programs_are_asked_side_by_side")],
     },
     Incident {
         id: "R-29",
@@ -79,7 +83,10 @@ pub(super) const INCIDENTS: &[Incident] = &[
         id: "R-30",
         report: "MUL-5439, #6077",
         what: "an agent that was installed later stayed invisible",
-        checks: &[Later("agents are looked for at the start only")],
+        checks: &[Test(
+            "core/tests/scenarios/agent_clis.rs",
+            "a_slow_agent_is_looked_at_again_soon_and_registered_as_it_answers",
+        )],
     },
     Incident {
         id: "R-31",
