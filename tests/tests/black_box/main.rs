@@ -4,6 +4,7 @@
 //! They look at processes by way of Linux.
 #![cfg(target_os = "linux")]
 
+mod access;
 mod bed;
 mod cancel;
 mod credential;
