@@ -44,7 +44,8 @@ async fn bug_27_a_with_a_dead_token_nothing_is_claimed_and_little_is_said_until_
     assert!(asked.len() <= 1, "in a few seconds one look at most: {asked:?}");
     let said = bed.daemon.log();
     // That nobody was there while the server was down is another matter.
-    let is_loud = |line: &&str| line.contains("ERROR") || (line.contains("WARN") && !line.contains("does not answer"));
+    let is_loud =
+        |line: &&str| line.contains("ERROR") || (line.contains("WARN") && !line.contains("does not answer"));
     let loud = said.lines().filter(is_loud).count();
     assert_eq!((said.matches(LOG_IN).count(), said.matches(NOTHING).count(), loud), (1, 1, 2), "{said}");
 
@@ -194,7 +195,11 @@ async fn after_a_sleep_of_eight_hours_the_link_is_dialled_again_and_the_run_goes
         let comes = |request: &Request| request.is(method, path) && since(request);
         let at = bed.plane.wait_for_request(WITHIN, comes).await.expect("it goes out").at;
         // Without a sleep the next of each would be due after 15 s.
-        assert!(at.saturating_sub(before) < Duration::from_secs(8), "{path}: {:?}", at.saturating_sub(before));
+        assert!(
+            at.saturating_sub(before) < Duration::from_secs(8),
+            "{path}: {:?}",
+            at.saturating_sub(before)
+        );
     }
     bed.linked().await;
     drop(reader);
@@ -210,7 +215,8 @@ async fn after_a_sleep_of_eight_hours_the_link_is_dialled_again_and_the_run_goes
 }
 
 #[tokio::test]
-async fn bug_29_b_a_link_that_is_closed_again_and_again_is_dialled_less_and_less_and_tasks_are_claimed_all_the_while() {
+async fn bug_29_b_a_link_that_is_closed_again_and_again_is_dialled_less_and_less_and_tasks_are_claimed_all_the_while()
+ {
     let tune = |core: &mut longshore_core::config::Config| {
         core.timers.link_backoff.base = Duration::from_millis(10);
         core.timers.link_backoff.cap = Duration::from_millis(400);
