@@ -125,7 +125,7 @@ fn nanos(clock: ClockId) -> u64 {
 }
 
 fn wall() -> UnixMillis {
-    let ms = |d: std::time::Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+    let ms = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
     UnixMillis(match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(after) => ms(after),
         Err(before) => -ms(before.duration()),
