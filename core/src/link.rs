@@ -47,7 +47,7 @@ pub(crate) struct Link {
     closed: bool,
     /// When everything was last looked at again because a connection came up.
     reconciled: Option<Instant>,
-    /// What the server refused a connection for, until it is known which runtime it means.
+    /// What a connection would have named when the server refused it, until it is known which runtime it means.
     refused: Option<Named>,
     /// The stretch of time, as to the credential, in which the last one was dialled.
     epoch: u32,
@@ -168,14 +168,12 @@ impl Link {
     }
 
     /// The server refused to make it because of a runtime that it names. Returns whether it is to be found out which.
-    pub(crate) fn refused(&mut self, cx: &mut Cx<'_>) -> bool {
-        let named = match &self.state {
-            State::Dialing { named } if !self.closed => Some(named.clone()),
-            _ => None,
-        };
+    pub(crate) fn refused(&mut self, cx: &mut Cx<'_>, named: Named) -> bool {
+        let asks = matches!(self.state, State::Dialing { .. }) && !self.closed;
         self.down(cx);
-        self.refused = named;
-        self.is_asking()
+        // What has changed by now is dialled after the wait, as it is after any other failure.
+        self.refused = asks.then_some(named);
+        asks
     }
 
     /// It is known why it was refused, as far as the server says: if that has changed what is named, it is dialled at once.

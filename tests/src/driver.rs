@@ -5,7 +5,7 @@ use longshore_core::config::Config;
 use longshore_core::effect::ExitReport;
 use longshore_core::event::{Event, StopKind};
 use longshore_core::rng::Seed;
-use longshore_io_tokio::clock::Clock;
+use longshore_io_tokio::clock::{Clock, Sleeper};
 use longshore_io_tokio::config::{Env, Flags, Settings};
 use longshore_io_tokio::discover::{AGENT_CLIS, Search};
 use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts, recover};
@@ -29,6 +29,7 @@ const END: Duration = Duration::from_secs(45);
 #[derive(Debug)]
 pub struct DriverUnderTest {
     events: mpsc::Sender<Event>,
+    sleeper: Sleeper,
     running: Mutex<Option<JoinHandle<ExitReport>>>,
     _health: watch::Receiver<HealthSnapshot>,
 }
@@ -65,6 +66,7 @@ impl DriverUnderTest {
             env: env.clone(),
         };
         let (ledger, left) = Store::open(state_dir(&settings).join("ledger")).expect("a ledger");
+        let (clock, sleeper) = Clock::with_sleeper();
         let parts = Parts {
             client,
             ledger,
@@ -74,7 +76,7 @@ impl DriverUnderTest {
             health_port: settings.health_port,
             cli_dir: None,
             redactor: Redactor::default(),
-            clock: Arc::new(Clock::start()),
+            clock: Arc::new(clock),
             search,
             settings,
         };
@@ -84,7 +86,12 @@ impl DriverUnderTest {
         let running = tokio::spawn(driver.run());
         recover(&host, left).await;
         host.set_recovered();
-        Self { events, running: Mutex::new(Some(running)), _health: watched }
+        Self { events, sleeper, running: Mutex::new(Some(running)), _health: watched }
+    }
+
+    /// The machine sleeps for so long, as far as the clock of the driver knows.
+    pub fn sleep(&self, time: Duration) {
+        self.sleeper.sleep(time);
     }
 
     /// Asks for the end; the second time it hurries.

@@ -328,7 +328,7 @@ impl State {
             WsEvent::Refused { status: 404, kind } if *kind != Refusal::RouteMissing => {
                 beats.link_down();
                 claims.link_down();
-                if link.refused(&mut cx) {
+                if link.refused(&mut cx, named) {
                     beats.ask_all(&mut cx);
                 }
             }

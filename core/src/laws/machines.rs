@@ -220,7 +220,7 @@ impl Machine for Wire {
             }
             1 | 2 if lives => self.link.down(cx),
             3 if lives => {
-                self.link.refused(cx);
+                self.link.refused(cx, self.named());
             }
             4 => self.link.woke(cx, self.named()),
             _ if lives => {

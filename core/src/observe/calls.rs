@@ -126,7 +126,10 @@ pub(super) fn api_closed(
     match call {
         ApiCall::Lease { .. } if life.lease == Some(op) => {
             life.lease = None;
-            life.lease_at = at.now;
+            // What is refused because of the credential is tried less often.
+            let refused = result.as_ref().is_err_and(|error| error.is_about_credential());
+            let longer = (at.timing.access * 6 / 5).saturating_sub(at.timing.lease);
+            life.lease_at = if refused { at.now.after(longer) } else { at.now };
             life.granted(result.is_ok(), at.now);
         }
         ApiCall::WaitDirectory { .. } if result.is_ok() => {

@@ -28,6 +28,8 @@ struct Beat {
 pub(super) struct FreshnessBook {
     beats: BTreeMap<RuntimeId, Beat>,
     dialled: ConnGen,
+    /// What the connection does not name.
+    without: Vec<RuntimeId>,
     up: bool,
 }
 
@@ -48,10 +50,12 @@ impl FreshnessBook {
         if seen.at.barred {
             self.beats.values_mut().for_each(|beat| beat.since = seen.at.now);
         }
-        if self.up || seen.excuses() {
+        if seen.excuses() {
             return;
         }
-        for (runtime, beat) in self.beats.iter().filter(|(_, beat)| beat.open.is_none()) {
+        // One that the connection does not name has none.
+        let alone = |runtime: &RuntimeId| !self.up || self.without.contains(runtime);
+        for (runtime, beat) in self.beats.iter().filter(|(id, beat)| beat.open.is_none() && alone(id)) {
             let silent = seen.at.now.since(beat.since);
             found.require(silent <= seen.at.timing.beat, "INV-55", || {
                 format!(
@@ -88,7 +92,8 @@ impl FreshnessBook {
         match ws {
             WsEvent::Up if conn == self.dialled && !self.up => {
                 self.up = true;
-                self.beats.values_mut().for_each(|beat| beat.fresh = Some(now));
+                let named = self.beats.iter_mut().filter(|(id, _)| !self.without.contains(id));
+                named.for_each(|(_, beat)| beat.fresh = Some(now));
             }
             WsEvent::Down => self.lost(now),
             WsEvent::Refused { .. } => {
@@ -142,8 +147,9 @@ impl FreshnessBook {
                 });
                 (beat.hinted, beat.open, beat.since) = (false, Some(*op), now);
             }
-            Effect::Ws { conn, cmd: WsCmd::Connect { .. } } => {
+            Effect::Ws { conn, cmd: WsCmd::Connect { without, .. } } => {
                 self.lost(now);
+                self.without.clone_from(without);
                 self.dialled = *conn;
             }
             Effect::Ws { cmd: WsCmd::Close, .. } => self.lost(now),

@@ -249,6 +249,7 @@ impl Rules {
         let slept = self.now.slept;
         self.now.advance(step.now);
         let slept = Duration::from_millis(self.now.slept - slept);
+        let woke = !slept.is_zero() && slept >= self.cfg.timers.sleep;
         let (now, awake) = (self.now.mono, self.now.awake());
         let was_due = self.wakeup.is_some_and(|at| at <= now);
         let late = self.wakeup.map_or(Duration::ZERO, |at| now.since(at));
@@ -265,7 +266,7 @@ impl Rules {
             slots: cfg.slots,
             claims_out: claims.held() > 0,
             barred: books.access.is_lost() || tells(step, &Fact::AccessLost),
-            woke: !slept.is_zero() && slept >= cfg.timers.sleep,
+            woke,
         };
 
         let closed = step.event.and_then(|event| ops.event(event));
@@ -276,7 +277,7 @@ impl Rules {
             Some(Event::Gate { owner, ask }) => claims.gate.is_stray(*owner, *ask),
             _ => false,
         };
-        if stray && !was_due {
+        if stray && !was_due && !woke {
             let quiet = step.effects.iter().all(|e| matches!(e, Effect::Fact { fact: Fact::Stray { .. } }));
             found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
         }

@@ -39,6 +39,15 @@ impl Lease {
         *self = Self::InFlight { op, due };
     }
 
+    /// Sends one although it is not due yet; the next one is one period away.
+    pub(crate) fn renew(&mut self, cx: &mut Cx<'_>, claim: ClaimKey) {
+        if let Self::Armed { due } = self {
+            *due = cx.now.mono;
+            cx.disarm(&TimerKey::Lease(claim));
+            self.due(cx, claim);
+        }
+    }
+
     /// A refresh ended. Returns whether the server's view of the task should be asked for: it refused.
     pub(crate) fn replied(
         &mut self,

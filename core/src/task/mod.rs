@@ -401,8 +401,7 @@ impl Task {
     pub(crate) fn renew_lease(&mut self, cx: &mut Cx<'_>) {
         let claim = self.claim;
         if let Some(lease) = self.phase.lease_mut().filter(|_| self.ending.is_none()) {
-            cx.disarm(&TimerKey::Lease(claim));
-            lease.due(cx, claim);
+            lease.renew(cx, claim);
         }
     }
 

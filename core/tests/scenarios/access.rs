@@ -214,6 +214,7 @@ fn bug_26_a_registration_by_a_wrong_clock_is_tried_with_each_look() {
 fn bug_27_b_a_runtime_that_three_ways_call_gone_is_registered_once_and_its_run_goes_on() {
     let mut d = Rig::serving(with(4, PerRuntime), &["r-1:claude"]);
     d.running(&offer(1, "t-1", "r-1"));
+    d.live(secs(60));
     d.hint(Some("r-1"));
     d.ws(WsEvent::PendingWork { runtime: RuntimeId::new("r-1") });
     assert!(d.is_open("one r-1") && d.is_open("beat r-1"));
@@ -293,6 +294,9 @@ fn a_result_is_kept_while_the_credential_is_refused_and_reported_when_it_is_take
         d.feed(Event::Credential);
         assert!(d.is_open("complete 1"), "after {waits:?}");
         d.ok("complete 1");
+        if d.is_open("seal 1 record") {
+            d.ok("seal 1 record");
+        }
         d.assert_saw("forget 1");
         d.assert_not("fail");
     }
@@ -348,8 +352,8 @@ fn a_stop_and_a_drain_need_no_credential() {
 #[test]
 fn a_server_that_takes_looks_and_refuses_claims_is_asked_for_tasks_seldom() {
     let mut d = serving();
-    d.ws(WsEvent::Down);
     d.running(&offer(1, "t-1", "r-1"));
+    d.ws(WsEvent::Down);
     d.clear();
     let end = d.now().after(secs(600));
     while d.now() < end {

@@ -37,6 +37,9 @@ fn w_14_a_dial_that_is_refused_makes_every_runtime_beat_and_the_one_that_is_gone
     assert_eq!(d.count_like("connect"), 1, "at once, once all is known");
     d.ws(WsEvent::Up);
     assert!(d.view().is_linked());
+    while !d.is_open("register ws-1") {
+        d.live(secs(1));
+    }
     d.api("register ws-1", Ok(registered(&["r-1:claude", "r-4:codex", "r-3:claude"])));
     assert_eq!(d.count_like("connect"), 2, "the one that came in its place is named");
 }

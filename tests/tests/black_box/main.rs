@@ -6,6 +6,7 @@
 
 mod actions;
 mod answers;
+mod access;
 mod bed;
 mod cancel;
 mod collected;
