@@ -13,7 +13,7 @@ use crate::env::{Cx, Env};
 use crate::error::ApiError;
 use crate::event::ApiReply;
 use crate::id::OpId;
-use crate::op::{ApiOp, Ops};
+use crate::op::{ApiOp, OpKind, Ops};
 use crate::rng::{Rng, Seed};
 use crate::script::{Choose, Seeded};
 use crate::time::{Instant, Now, UnixMillis};
@@ -39,6 +39,8 @@ pub(crate) trait Machine: Sized + Hash + Serialize + DeserializeOwned {
     fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey);
     /// A request of it ended, of this kind.
     fn answered(&mut self, cx: &mut Cx<'_>, op: OpId, kind: ApiOp, r: Result<ApiReply, ApiError>);
+    /// Its look at the agent CLIs ended, well or not.
+    fn looked(&mut self, _cx: &mut Cx<'_>, _op: OpId, _well: bool) {}
     /// What it does at the end of each step.
     fn settle(&mut self, _cx: &mut Cx<'_>) {}
     /// Ends it. Returns whether it has such an end.
@@ -130,7 +132,11 @@ impl<M: Machine> Bench<M> {
 
     /// Answers a request; nothing if there is none of this number.
     fn answer(&mut self, op: OpId, r: Option<Result<ApiReply, ApiError>>) -> Vec<Effect> {
-        if let Some(kind) = self.env.ops.close_api(op) {
+        if self.env.ops.iter().any(|(of, kind)| of == op && *kind == OpKind::Probe) {
+            self.env.ops.close_fs(op);
+            self.with(|_, cx| cx.disarm(&TimerKey::Op(op)));
+            self.with(|machine, cx| machine.looked(cx, op, r.is_none_or(|r| r.is_ok())));
+        } else if let Some(kind) = self.env.ops.close_api(op) {
             self.with(|_, cx| cx.disarm(&TimerKey::Op(op)));
             let r = r.unwrap_or_else(|| Ok(M::well(&kind)));
             self.with(|machine, cx| machine.answered(cx, op, kind, r));

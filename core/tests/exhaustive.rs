@@ -3,7 +3,7 @@
 
 use longshore_core::config::{Config, Timing};
 use longshore_core::effect::Effect;
-use longshore_core::event::{ApiReply, ClaimKey, Event, Offer, RunEvent};
+use longshore_core::event::{ApiReply, ClaimKey, Event, FsReply, Offer, RunEvent};
 use longshore_core::id::{EnvRoot, OpId, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::rng::Seed;
 use longshore_core::script::{Bounds, Choose, Runner, Seeded, World, effect_label, input_label};
@@ -12,7 +12,14 @@ use std::time::Duration;
 
 /// One slot; what only goes on beside tasks happens seldom, as it is another request on its way in every state.
 fn settings() -> Config {
-    let timers = Timing { beat: Duration::from_hours(1), watch: Duration::from_mins(1), ..Timing::default() };
+    let hour = Duration::from_hours(1);
+    let timers = Timing {
+        beat: hour,
+        watch: Duration::from_mins(1),
+        discover: hour,
+        versions: hour,
+        ..Timing::default()
+    };
     Config { slots: 1, timers, ..Config::default() }
 }
 
@@ -33,6 +40,10 @@ fn idle() -> Runner {
 fn step(runner: &mut Runner, give: bool) {
     let wakeup = runner.daemon.next_wakeup().map(|(at, _)| at);
     let (now, mut event) = runner.world.healthy(wakeup);
+    if let Event::Fs { r: Ok(FsReply::Probed { agents }), .. } = &mut event {
+        // What two runtimes are enough for: nothing is missing.
+        agents.retain(|agent| ["claude", "codex"].contains(&agent.provider.as_str()));
+    }
     if let Event::Api { r: Ok(reply), .. } = &mut event {
         match reply {
             ApiReply::Workspaces { list, .. } => *list = vec![WorkspaceId::new("ws-1")],

@@ -4,7 +4,8 @@ use longshore_core::config::{ClaimMode, Config, Timing};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{ApiCall, Effect, Effects, FsCall};
 use longshore_core::event::{
-    ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+    ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
+    TaskStatus, WsEvent,
 };
 use longshore_core::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::rng::Seed;
@@ -74,8 +75,16 @@ impl Bed {
         let hour = Duration::from_hours(1);
         // What comes at its own times stays out of the steps that are measured.
         let (never, idle) = (hour * 10_000, Duration::ZERO);
-        let timers =
-            Timing { beat: hour, watch: hour, poll: hour, prepare: never, idle, ..Timing::default() };
+        let timers = Timing {
+            beat: hour,
+            watch: hour,
+            poll: hour,
+            prepare: never,
+            discover: never,
+            versions: never,
+            idle,
+            ..Timing::default()
+        };
         let cfg = Config { slots: SLOTS, claim_mode: ClaimMode::Batch, timers, ..Config::default() };
         let now = Now::new(Instant::ZERO, UnixMillis(0));
         let mut effects = Effects::new();
@@ -239,6 +248,12 @@ impl Bed {
                     let kind = matches!(call, FsCall::Seal { .. }).then_some(Kind::End);
                     let reply = match call {
                         FsCall::Prepare { root, .. } => FsReply::Prepared { root },
+                        FsCall::Probe { .. } => {
+                            let standing = Standing::Works { version: 1 };
+                            FsReply::Probed {
+                                agents: vec![Probed { provider: Provider::new("claude"), standing }],
+                            }
+                        }
                         _ => FsReply::Done,
                     };
                     (Event::Fs { op, r: Ok(reply) }, kind)
@@ -268,6 +283,7 @@ impl Bed {
                     |nth| Registered { id: runtime(nth), provider: Provider::new("claude"), profile: None };
                 ApiReply::Registered { runtimes: (0..u64::from(self.runtimes)).map(named).collect() }
             }
+            ApiCall::Profiles { .. } => ApiReply::Profiles { signature: 1, count: 0 },
             ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
             _ => ApiReply::Done,

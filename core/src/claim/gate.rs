@@ -60,6 +60,14 @@ impl ClaimGate {
         self.closed
     }
 
+    /// Who has the gate.
+    pub(crate) const fn holder(&self) -> Option<GateOwner> {
+        match &self.state {
+            State::Held(barrier) => Some(barrier.owner),
+            State::Open | State::Waiting(_) => None,
+        }
+    }
+
     /// Claims on their way.
     pub(crate) const fn out(&self) -> u32 {
         self.out

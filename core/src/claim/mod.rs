@@ -418,6 +418,11 @@ impl Claims {
         cx.disarm(&TimerKey::Poll);
     }
 
+    /// Who has the gate.
+    pub(crate) const fn gate_holder(&self) -> Option<GateOwner> {
+        self.gate.holder()
+    }
+
     /// Claims on their way.
     pub(crate) fn on_their_way(&self) -> u32 {
         self.gate.out()

@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::effect::{PhaseName, StopPhase};
-use crate::event::ClaimKey;
+use crate::event::{ClaimKey, GateOwner};
 use crate::id::{EnvRoot, Generation, RuntimeId, SlotIndex, TaskId};
 
 /// A read-only look at the daemon.
@@ -70,6 +70,11 @@ impl<'a> View<'a> {
     /// Claims on their way.
     pub fn claims(self) -> u32 {
         self.state.claims.on_their_way()
+    }
+
+    /// Who has the gate, if somebody has.
+    pub const fn gate_holder(self) -> Option<GateOwner> {
+        self.state.claims.gate_holder()
     }
 
     /// Registered runtimes.

@@ -4,12 +4,12 @@ use super::{Machine, holds};
 use crate::beats::Beats;
 use crate::effect::ReportKind;
 use crate::env::{Cx, Env};
-use crate::error::ApiError;
-use crate::event::{ApiReply, ClaimKey, Registered};
+use crate::error::{ApiError, FsError};
+use crate::event::{ApiReply, ClaimKey, FsReply, Probed, Registered, Standing};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::late::{Entry, Late};
 use crate::link::Link;
-use crate::op::ApiOp;
+use crate::op::{ApiOp, OpKind};
 use crate::runtimes::{Ours, Runtimes};
 use crate::script::Choose;
 use crate::timer::TimerKey;
@@ -26,14 +26,21 @@ pub(crate) fn serving(cx: &mut Cx<'_>) -> Runtimes {
     let mut runtimes = Runtimes::default();
     runtimes.start(cx);
     loop {
-        let first = cx.env.ops.iter().next().map(|(op, _)| op);
-        let Some((op, kind)) = first.and_then(|op| Some((op, cx.env.ops.close_api(op)?))) else { break };
+        let Some((op, probe)) = cx.env.ops.iter().next().map(|(op, kind)| (op, *kind == OpKind::Probe)) else {
+            break;
+        };
         cx.disarm(&TimerKey::Op(op));
-        let reply = Runtimes::well(&kind);
-        runtimes.answered(cx, op, kind, Ok(reply));
+        if probe {
+            cx.env.ops.close_fs(op);
+            Machine::looked(&mut runtimes, cx, op, true);
+        } else if let Some(kind) = cx.env.ops.close_api(op) {
+            let reply = Runtimes::well(&kind);
+            runtimes.answered(cx, op, kind, Ok(reply));
+        }
     }
-    cx.disarm(&TimerKey::Sync);
-    cx.disarm(&TimerKey::Renew);
+    for key in [TimerKey::Sync, TimerKey::Renew, TimerKey::Discover, TimerKey::Versions] {
+        cx.disarm(&key);
+    }
     runtimes
 }
 
@@ -98,14 +105,23 @@ impl Machine for Runtimes {
         }
     }
 
+    fn looked(&mut self, cx: &mut Cx<'_>, op: OpId, well: bool) {
+        let works = |name| Probed { provider: Provider::new(name), standing: Standing::Works { version: 1 } };
+        let agents = ["claude", "codex"].map(works).into();
+        let r = if well { Ok(FsReply::Probed { agents }) } else { Err(FsError::TimedOut) };
+        if Self::looked(self, cx, op, &r) {
+            self.after_look(cx, well);
+        }
+    }
+
     fn close(&mut self, cx: &mut Cx<'_>) -> bool {
         Self::close(self, cx);
         true
     }
 
-    /// The list and the credential have periods of their own.
+    /// The list, the credential and two kinds of looks have periods of their own.
     fn is_at_rest(&self, env: &Env) -> bool {
-        self.is_ready() && self.len() == 3 && env.timers.len() == 2
+        self.is_ready() && self.len() == 3 && env.timers.len() == 4
     }
 
     fn well(kind: &ApiOp) -> ApiReply {
@@ -120,6 +136,7 @@ impl Machine for Runtimes {
                 let named = [("r-a", "claude"), ("r-b", "codex"), ("r-c", "claude")];
                 ApiReply::Registered { runtimes: named.into_iter().map(of).collect() }
             }
+            ApiOp::Profiles(_) => ApiReply::Profiles { signature: 7, count: 0 },
             _ => ApiReply::Done,
         }
     }

@@ -1,6 +1,7 @@
 //! The start: the credential is renewed first, an empty list is a good one, and nothing is called ready before everything was tried.
 
 use super::Found;
+use super::agents::AgentBook;
 use super::api_end;
 use super::seen::Seen;
 use crate::effect::{ApiCall, Effect, Fact};
@@ -29,7 +30,7 @@ impl BootBook {
         found.require(!renewal || seen.at.stopping, "INV-04", || "a renewal ends the daemon".into());
     }
 
-    pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
+    pub(super) fn step(&mut self, seen: &Seen<'_>, agents: &AgentBook, found: &mut Found) {
         if !std::mem::replace(&mut self.created, true) {
             let nth = |wanted: &ApiCall| {
                 seen.effects.iter().position(|e| matches!(e, Effect::Api { call, .. } if call == wanted))
@@ -45,7 +46,7 @@ impl BootBook {
             self.again = true;
         }
         for effect in seen.effects {
-            self.effect(effect, found);
+            self.effect(effect, agents, found);
         }
     }
 
@@ -81,7 +82,7 @@ impl BootBook {
         }
     }
 
-    fn effect(&mut self, effect: &Effect, found: &mut Found) {
+    fn effect(&mut self, effect: &Effect, agents: &AgentBook, found: &mut Found) {
         match effect {
             Effect::Api { op, call: ApiCall::Workspaces, .. } => {
                 found.require(self.listing.is_none(), "INV-23", || "two lists are on their way".into());
@@ -91,7 +92,8 @@ impl BootBook {
                 self.registering.insert(workspace.clone(), *op);
             }
             Effect::Fact { fact: Fact::Ready } => {
-                let tried = self.listed && self.named.is_subset(&self.tried);
+                let tried = |workspace| self.tried.contains(workspace) || agents.has_nothing_for(workspace);
+                let tried = self.listed && self.named.iter().all(tried);
                 found.require(tried && !std::mem::replace(&mut self.ready, true), "INV-05", || {
                     "the daemon is called ready twice, or before each workspace was tried".into()
                 });

@@ -333,6 +333,7 @@ impl ClaimBook {
         found: &mut Found,
     ) {
         self.gate.settle(self.open.len(), found);
+        self.gate.holds(view.gate_holder(), found);
         let idle = self.open.values().all(|open| open.runtime.is_some());
         let hard = |of: &Option<RuntimeId>| self.holds.get(of).is_some_and(|h| h.hard && h.until > at.now);
         let free = self.gate.is_open() && !hard(&None);

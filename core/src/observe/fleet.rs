@@ -1,9 +1,9 @@
 //! Runtimes, their registration and heartbeats, and the control connection.
 
-use super::ops::{Closed, What};
+use super::ops::{Closed, End, What};
 use super::tasks::TaskBook;
 use super::{At, Found, api_end};
-use crate::effect::{ApiCall, Effect, RuntimeChange, WsCmd};
+use crate::effect::{ApiCall, Effect, FsCall, RuntimeChange, WsCmd};
 use crate::error::Refusal;
 use crate::event::{ApiReply, WsEvent};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, WorkspaceId};
@@ -38,6 +38,8 @@ struct Registration {
     sent: Instant,
     /// Whether the last one worked; `None` if the workspace was dropped since.
     worked: Option<bool>,
+    /// Whether a look at the agent CLIs ended since it was sent, or custom runtimes were told: then another one may be due.
+    news: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,9 @@ impl FleetBook {
     }
 
     pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>) {
+        if matches!((&closed.what, closed.end), (What::Fs(FsCall::Probe { .. }), End::Fs(Ok(_)))) {
+            self.registrations.values_mut().for_each(|registration| registration.news = true);
+        }
         let What::Api(call) = &closed.what else { return };
         let Some(result) = api_end(&closed.end) else { return };
         match call {
@@ -116,6 +121,11 @@ impl FleetBook {
                     Ok(ApiReply::Registered { .. }) => Some(true),
                     _ => Some(false),
                 };
+            }
+            ApiCall::Profiles { workspace } => {
+                if let Some(registration) = self.registrations.get_mut(workspace) {
+                    registration.news = true;
+                }
             }
             ApiCall::RecoverOrphans { runtime } => {
                 if let Some(r) = self.runtimes.get_mut(runtime).filter(|r| r.recovering == Some(closed.op)) {
@@ -229,6 +239,7 @@ impl FleetBook {
                 format!("two registrations of {workspace} are on their way")
             });
             let gap = match old.worked {
+                Some(true) if old.news => Duration::ZERO,
                 Some(true) => at.timing.register_coalesce,
                 Some(false) => at.timing.register_retry.min(Duration::from_secs(2)) * 4 / 5,
                 None => Duration::ZERO,
@@ -240,7 +251,7 @@ impl FleetBook {
                 )
             });
         }
-        let new = Registration { open: Some(op), sent: at.now, worked: Some(false) };
+        let new = Registration { open: Some(op), sent: at.now, worked: Some(false), news: false };
         self.registrations.insert(workspace.clone(), new);
     }
 

@@ -4,6 +4,7 @@
 //! One struct with shared bookkeeping: the rules see the same clamped time, the same open requests and the same claims. A violation names
 //! the rule as the specification does (`I5`, `INV-99`) or, for our own decisions, by a word.
 
+mod agents;
 mod boot;
 mod calls;
 pub mod catalog;

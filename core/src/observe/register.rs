@@ -1,6 +1,7 @@
 //! Registrations of one workspace, in order: what takes its runtimes off line has ended before it is registered again, nothing that is in
 //! use is taken off line, and a runtime that the server has forgotten leads to another registration.
 
+use super::agents::AgentBook;
 use super::seen::Seen;
 use super::{Found, api_end};
 use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
@@ -23,7 +24,7 @@ pub(super) struct RegisterBook {
 }
 
 impl RegisterBook {
-    pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
+    pub(super) fn step(&mut self, seen: &Seen<'_>, agents: &AgentBook, found: &mut Found) {
         self.left.clear();
         if let Some((op, call)) = seen.ended() {
             self.ended(seen, op, call);
@@ -31,11 +32,17 @@ impl RegisterBook {
         for effect in seen.effects {
             self.effect(seen, effect, found);
         }
+        for (workspace, since) in &mut self.owed {
+            if agents.has_nothing_for(workspace) || !agents.has_looked() {
+                *since = seen.at.now;
+            }
+        }
         if seen.excuses() {
             return;
         }
         let timing = seen.at.timing;
-        let most = timing.register_coalesce.max(timing.register_retry * 6 / 5);
+        let most =
+            timing.register_coalesce.max(timing.register_retry * 6 / 5) + timing.profiles_patience;
         for (workspace, since) in &self.owed {
             let waits = self.open.contains_key(workspace) || self.leaving.values().any(|of| of == workspace);
             found.require(waits || seen.at.now.since(*since) <= most, "INV-17", || {

@@ -1,7 +1,7 @@
 //! One step, as the smaller books look at it: what happened that fits, and what is wanted.
 
 use super::ops::{Closed, What};
-use super::{At, Found, boot, deadlines, freshness, late, link, register, watch};
+use super::{At, Found, agents, boot, deadlines, freshness, late, link, register, watch};
 use crate::daemon::View;
 use crate::effect::{ApiCall, Effect};
 use crate::event::{Event, WsEvent};
@@ -54,6 +54,7 @@ impl<'a> Seen<'a> {
 /// The smaller books.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
+    agents: agents::AgentBook,
     boot: boot::BootBook,
     deadlines: deadlines::DeadlineBook,
     freshness: freshness::FreshnessBook,
@@ -69,12 +70,13 @@ impl Books {
             boot::BootBook::exits(seen, found);
             return;
         }
-        self.boot.step(seen, found);
+        self.agents.step(seen, found);
+        self.boot.step(seen, &self.agents, found);
         self.deadlines.step(seen, found);
         self.freshness.step(seen, found);
         self.late.step(seen, found);
         self.link.step(seen, found);
-        self.register.step(seen, found);
+        self.register.step(seen, &self.agents, found);
         self.watch.step(seen, found);
     }
 }

@@ -234,8 +234,8 @@ impl Runtimes {
     /// Whether an agent CLI that can be used has no runtime of its own in a workspace, or another version than the one that was named there.
     pub(super) fn is_behind(&self, workspace: &WorkspaceId) -> bool {
         let Some(ws) = self.workspaces.get(workspace) else { return false };
-        self.fit()
-            .any(|(of, version)| !self.is_hosted(workspace, of) || ws.versions.get(of) != Some(&version))
+        let is_other = |of, version| ws.versions.get(of).is_some_and(|named| *named != version);
+        self.fit().any(|(of, version)| !self.is_hosted(workspace, of) || is_other(of, version))
     }
 
     /// Whether an agent CLI has a runtime of its own in a workspace.

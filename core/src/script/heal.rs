@@ -1,8 +1,8 @@
 //! The end of a script: everything works again, and then everything must come to rest.
 
-use super::reply::registered;
+use super::reply::{custom, custom_count, listed, registered};
 use super::swarm::Size;
-use super::world::{Call, Link, World};
+use super::world::{Call, Link, World, all_well};
 use super::{Input, Runner};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, Refusal};
@@ -53,6 +53,9 @@ impl World {
             Call::Fs(FsCall::Resolve { .. }) => {
                 Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
             }
+            Call::Fs(FsCall::Probe { .. }) => {
+                Event::Fs { op, r: Ok(FsReply::Probed { agents: listed(&all_well()) }) }
+            }
             Call::Fs(_) => Event::Fs { op, r: Ok(FsReply::Done) },
             Call::Run(_) => {
                 let have = self.runs.get(&op).map_or(0, |run| run.have);
@@ -69,11 +72,15 @@ impl World {
                 list: ["ws-1", "ws-2"].into_iter().map(WorkspaceId::new).collect(),
                 legacy: false,
             },
-            ApiCall::Register { workspace, .. } => {
+            ApiCall::Profiles { .. } => {
+                ApiReply::Profiles { signature: self.custom, count: custom_count(self.custom) }
+            }
+            ApiCall::Register { workspace, agents, profiles } => {
                 let hosted = self.hosted.get(workspace).filter(|hosted| hosted.len() > 3).cloned();
-                ApiReply::Registered {
-                    runtimes: hosted.unwrap_or_else(|| registered(workspace, Size::USUAL)),
-                }
+                let mut runtimes = hosted.unwrap_or_else(|| registered(workspace, Size::USUAL));
+                runtimes.retain(|r| agents.contains(&r.provider));
+                runtimes.extend(profiles.iter().flat_map(|signature| custom(workspace, *signature)));
+                ApiReply::Registered { runtimes }
             }
             ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
             ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {

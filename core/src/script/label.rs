@@ -4,7 +4,9 @@ use super::Input;
 use crate::effect::{
     ApiCall, ClaimScope, Effect, Fact, FsCall, Keep, KillStep, ReportKind, RuntimeChange, WsCmd,
 };
-use crate::event::{ApiReply, Event, FsReply, Recovered, RunEnd, RunEvent, StopKind, WsEvent};
+use crate::event::{
+    ApiReply, Event, FsReply, Probed, Recovered, RunEnd, RunEvent, Standing, StopKind, WsEvent,
+};
 use crate::id::PathKey;
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
@@ -63,8 +65,9 @@ fn api(call: &ApiCall) -> String {
         ApiCall::ActionResult { action, .. } => format!("result {action}"),
         ApiCall::Register { workspace, .. } => format!("register {workspace}"),
         ApiCall::RecoverOrphans { runtime } => format!("orphans {runtime}"),
-        ApiCall::Deregister { runtimes, .. } => {
-            format!("deregister {}", runtimes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+        ApiCall::Deregister { runtimes, broken } => {
+            let names = runtimes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            format!("deregister {names}{}", if broken.is_some() { " broken" } else { "" })
         }
         ApiCall::Beat { runtime } => format!("beat {runtime}"),
         ApiCall::Claim(call) => format!("claim {} {}", scope(call.scope()), call.max()),
@@ -210,7 +213,13 @@ pub fn event_label(event: &Event) -> String {
         Event::Api { op, r: Err(error) } => format!("#{} {error:?}", op.0),
         Event::Fs { op, r: Ok(FsReply::Prepared { root }) } => format!("#{} prepared {root}", op.0),
         Event::Fs { op, r: Ok(FsReply::Resolved { path }) } => format!("#{} resolved {path}", op.0),
-        Event::Fs { op, r: Ok(FsReply::Probed { agents }) } => format!("#{} probed {}", op.0, agents.len()),
+        Event::Fs { op, r: Ok(FsReply::Probed { agents }) } => {
+            let how = |agent: &Probed| match agent.standing {
+                Standing::Works { version } => format!("{} {version}", agent.provider),
+                other => format!("{} {other:?}", agent.provider).to_lowercase(),
+            };
+            format!("#{} probed {}", op.0, agents.iter().map(how).collect::<Vec<_>>().join(", "))
+        }
         Event::Fs { op, r: Ok(FsReply::Scanned { found }) } => format!("#{} scanned {}", op.0, found.len()),
         Event::Fs { op, r: Ok(FsReply::Done) } => format!("#{} done", op.0),
         Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),

@@ -2,14 +2,16 @@
 
 use super::Choose;
 use super::swarm::Size;
-use super::world::{Call, World};
+use super::world::{CLIS, Call, World, all_well};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
-    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus,
+    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
+    TaskStatus,
 };
-use crate::id::{EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::id::{EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::reason::FailReason;
+use std::collections::BTreeMap;
 
 impl World {
     pub(super) fn api_reply(
@@ -36,9 +38,20 @@ impl World {
                     legacy: choose.one_in(8),
                 }
             }
-            ApiCall::Register { workspace, .. } => {
+            ApiCall::Profiles { .. } => {
+                if choose.one_in(3) {
+                    self.custom += 1;
+                }
+                ApiReply::Profiles { signature: self.custom, count: custom_count(self.custom) }
+            }
+            ApiCall::Register { workspace, agents, profiles } => {
                 let mut runtimes = registered(workspace, self.size);
-                if choose.one_in(6) {
+                // An odd server names all that it knows.
+                if !choose.one_in(20) {
+                    runtimes.retain(|r| agents.contains(&r.provider));
+                }
+                runtimes.extend(profiles.iter().flat_map(|signature| custom(workspace, *signature)));
+                if choose.one_in(6) && !runtimes.is_empty() {
                     runtimes.remove(choose.below(runtimes.len() as u32) as usize);
                 }
                 ApiReply::Registered { runtimes }
@@ -127,7 +140,7 @@ impl World {
     }
 
     pub(super) fn fs_reply(
-        &self,
+        &mut self,
         choose: &mut dyn Choose,
         op: OpId,
         call: &FsCall,
@@ -155,8 +168,33 @@ impl World {
                 FsReply::Resolved { path: PathKey::new(format!("dir-{nth}")) }
             }
             FsCall::Scan => FsReply::Scanned { found: self.found(choose) },
+            FsCall::Probe { .. } => FsReply::Probed { agents: self.probed(choose) },
             _ => FsReply::Done,
         })
+    }
+
+    /// What a look finds. Now and then an agent CLI has changed since the last one, or all of them are well again.
+    fn probed(&mut self, choose: &mut dyn Choose) -> Vec<Probed> {
+        match choose.below(8) {
+            0 => self.clis = all_well(),
+            1..4 => {
+                let which = Provider::new(CLIS[choose.below(CLIS.len() as u32) as usize]);
+                let standing = match choose.below(8) {
+                    0 => None,
+                    1 => Some(Standing::Slow),
+                    2 => Some(Standing::Unreadable),
+                    3 => Some(Standing::TooOld),
+                    4 | 5 => Some(Standing::NotExecutable),
+                    version => Some(Standing::Works { version: u64::from(version) }),
+                };
+                match standing {
+                    Some(standing) => self.clis.insert(which, standing),
+                    None => self.clis.remove(&which),
+                };
+            }
+            _ => {}
+        }
+        listed(&self.clis)
     }
 
     /// A directory that is being freed.
@@ -213,6 +251,25 @@ fn ended(choose: &mut dyn Choose, have: u32, end: RunEnd) -> RunEvent {
     RunEvent::Ended { outcome: RunOutcome { end, have, usage: choose.one_in(2), resume_rejected } }
 }
 
+/// What a look at these agent CLIs says.
+pub(super) fn listed(clis: &BTreeMap<Provider, Standing>) -> Vec<Probed> {
+    clis.iter().map(|(of, standing)| Probed { provider: of.clone(), standing: *standing }).collect()
+}
+
+/// How many custom runtimes there are after so many changes.
+pub(super) const fn custom_count(signature: u64) -> u16 {
+    (signature % 3) as u16
+}
+
+/// The custom runtimes of a workspace after so many changes.
+pub(super) fn custom(workspace: &WorkspaceId, signature: u64) -> impl Iterator<Item = Registered> {
+    (0..custom_count(signature)).map(move |n| Registered {
+        id: RuntimeId::new(format!("{workspace}-p{n}")),
+        provider: Provider::new("claude"),
+        profile: Some(ProfileId::new(format!("p-{n}"))),
+    })
+}
+
 /// What a workspace holds.
 pub(super) fn registered(workspace: &WorkspaceId, size: Size) -> Vec<Registered> {
     let named = |id: &str, provider: &str| Registered {
@@ -247,9 +304,10 @@ pub(super) const fn refusal(call: &ApiCall) -> Refusal {
     match call {
         ApiCall::Register { .. } => Refusal::WorkspaceGone,
         ApiCall::Beat { .. } | ApiCall::ClaimOne(_) | ApiCall::RecoverOrphans { .. } => Refusal::RuntimeGone,
-        ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. } => {
-            Refusal::RouteMissing
-        }
+        ApiCall::Claim(_)
+        | ApiCall::ClaimOver { .. }
+        | ApiCall::MessagesKnown { .. }
+        | ApiCall::Profiles { .. } => Refusal::RouteMissing,
         _ => Refusal::TaskGone,
     }
 }

@@ -8,7 +8,7 @@ use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, FsCall, GateAnswer, LaunchCall, RuntimeChange, WsCmd};
 use crate::event::{
-    ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, StopKind, TaskStatus, WsEvent,
+    ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, Standing, StopKind, TaskStatus, WsEvent,
 };
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
@@ -21,6 +21,9 @@ const REMEMBERED: usize = 8;
 const LONGEST_JUMP_MS: u32 = 6 * 3_600_000;
 /// How the wall clock stands at the start.
 const WALL_AT_START: i64 = 1_764_000_000_000;
+
+/// Names of the agent CLIs.
+pub(super) const CLIS: [&str; 3] = ["claude", "codex", "opencode"];
 
 /// Something that was asked.
 #[derive(Clone, Debug)]
@@ -71,7 +74,11 @@ pub struct World {
     pub(super) providers: BTreeMap<RuntimeId, Provider>,
     /// Those that may be asked for.
     pub(super) claimable: BTreeMap<Provider, Roster<RuntimeId>>,
-    /// What each workspace was said to hold, at the most.
+    /// The agent CLIs of the machine; those that are installed.
+    pub(super) clis: BTreeMap<Provider, Standing>,
+    /// Counts the changes of the custom runtimes; how many there are follows from it.
+    pub(super) custom: u64,
+    /// What each workspace was said to hold without custom runtimes, at the most.
     pub(super) hosted: BTreeMap<WorkspaceId, Vec<Registered>>,
     /// What the server has for each task; none if it forgot it.
     pub(super) tasks: BTreeMap<TaskId, TaskStatus>,
@@ -105,6 +112,8 @@ impl Default for World {
             runtimes: Roster::default(),
             providers: BTreeMap::new(),
             claimable: BTreeMap::new(),
+            clis: all_well(),
+            custom: 0,
             hosted: BTreeMap::new(),
             tasks: BTreeMap::new(),
             known: Roster::default(),
@@ -234,11 +243,14 @@ impl World {
                 }
             }
             (ApiCall::Register { workspace, .. }, ApiReply::Registered { runtimes }) => {
+                let own: Vec<Registered> =
+                    runtimes.iter().filter(|r| r.profile.is_none()).cloned().collect();
                 let hosted = self.hosted.entry(workspace.clone()).or_default();
-                if hosted.len() < runtimes.len() {
-                    hosted.clone_from(runtimes);
+                if hosted.len() < own.len() {
+                    *hosted = own;
                 }
             }
+            (ApiCall::Profiles { .. }, ApiReply::Profiles { signature, .. }) => self.custom = *signature,
             (ApiCall::WaitDirectory { claim, .. }, _)
                 if self.status(*claim) == Some(TaskStatus::Dispatched) =>
             {
@@ -320,12 +332,12 @@ impl World {
         let Self { now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks, .. } =
             self;
         let Self { known, claims, conn, link, exited, last, next_claim, next_task, stops, .. } = self;
-        let Self { faults, levels, mix, size, gate, .. } = self;
+        let Self { faults, levels, mix, size, gate, clis, custom, .. } = self;
         let last = last.back().filter(|_| twice);
         fingerprint(&(
             (now, open, cancelled, runs, left, runtimes, providers, claimable, hosted, tasks),
             (known, claims, conn, link, exited, last, next_claim, next_task, stops),
-            (faults, levels, mix, size, gate),
+            (faults, levels, mix, size, gate, clis, custom),
         ))
     }
 
@@ -419,7 +431,8 @@ impl World {
             let ws = if choose.percent(self.faults) { WsEvent::Down } else { WsEvent::Up };
             return Event::Ws { conn, ws };
         }
-        let ws = match choose.below(8) {
+        let ws = match choose.below(9) {
+            8 => WsEvent::ProfilesChanged { workspace: some_workspace(choose) },
             0 => WsEvent::Down,
             1 => WsEvent::Up,
             2 => WsEvent::WorkspacesChanged,
@@ -484,6 +497,15 @@ impl World {
             },
         }
     }
+}
+
+/// All agent CLIs that a machine can have here, and each works.
+pub(super) fn all_well() -> BTreeMap<Provider, Standing> {
+    CLIS.map(|name| (Provider::new(name), Standing::Works { version: 1 })).into()
+}
+
+fn some_workspace(choose: &mut dyn Choose) -> WorkspaceId {
+    WorkspaceId::new(["ws-1", "ws-2", "ws-unknown"][choose.below(3) as usize])
 }
 
 /// A request to stop, of any kind.

@@ -41,7 +41,16 @@ impl World {
                 self.prepare(prior.unwrap_or(root))
             }
             FsCall::Resolve { claim } => self.resolve(claim),
-            FsCall::Probe { .. } => Ok(FsReply::Probed { agents: Vec::new() }),
+            FsCall::Probe { .. } => {
+                wait += self.below(2_000);
+                if self.hit(Fault::LookFails) {
+                    // One that hangs is cancelled at its deadline, unless that is ignored.
+                    wait += [0, 180_000][self.chance.below(2) as usize];
+                    Err(FsError::TimedOut)
+                } else {
+                    Ok(FsReply::Probed { agents: self.look_at_clis() })
+                }
+            }
             FsCall::Act { .. } => Ok(FsReply::Done),
             FsCall::Scan => Ok(FsReply::Scanned { found: self.found() }),
             FsCall::Collect(call) => {

@@ -97,6 +97,20 @@ faults! {
     ResumeRejected = "resume-rejected", 150;
     /// Agents: end just when they are to be killed.
     ExitInKill = "exit-in-kill", 300;
+    /// Agent CLIs: one takes its time to say its version.
+    SlowCli = "slow-cli", 150;
+    /// Agent CLIs: one says no version that can be read.
+    UnreadableCli = "unreadable-cli", 100;
+    /// Agent CLIs: one is too old, or cannot be executed, until it is mended.
+    BrokenCli = "broken-cli", 200;
+    /// Agent CLIs: one is not there, until it is installed again.
+    MissingCli = "missing-cli", 100;
+    /// Agent CLIs: one has another version.
+    UpdatedCli = "updated-cli", 100;
+    /// Agent CLIs: a look at them fails, or hangs until it is cancelled.
+    LookFails = "look-fails", 150;
+    /// Users: custom runtimes are made, changed or deleted.
+    ProfilesChanged = "profiles-changed", 60;
     /// Clock: the machine sleeps.
     Suspend = "suspend", 20;
     /// Clock: an operator sets the wall clock.

@@ -80,6 +80,7 @@ impl World {
         self.healed_at = Some(self.now);
         self.log(|| "everything works again".into());
         self.settle_users();
+        self.mend_clis();
         self.wake_agents();
         self.queue.disk_is_done_by(self.now + DISK_ANSWERS);
     }

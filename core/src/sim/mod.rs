@@ -19,6 +19,7 @@
 
 mod agents;
 mod book;
+mod clis;
 mod config;
 mod disk;
 mod fault;

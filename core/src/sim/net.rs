@@ -202,7 +202,7 @@ impl World {
     }
 
     /// Frames come in order, or not at all.
-    fn frame(&mut self, ws: WsEvent) {
+    pub(super) fn frame(&mut self, ws: WsEvent) {
         if self.link.state == LinkState::Up {
             self.link.last = self.link.last.max(self.now + self.way());
             let event = Event::Ws { conn: self.link.conn, ws };

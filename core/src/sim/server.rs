@@ -1,12 +1,13 @@
 //! What the server does with a request that reaches it: the model of `plane`, with the wire's errors.
 
+use super::clis::custom_count;
 use super::fault::Fault;
 use super::marks::Mark;
 use super::world::{DAEMON, PROVIDERS, World};
 use crate::effect::{ApiCall, ClaimCall, ClaimScope, ReportKind};
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Collect, Offer, Registered, TaskStatus};
-use crate::id::{EnvRoot, Provider, RuntimeId, TaskId, WorkspaceId};
+use crate::id::{EnvRoot, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::plane::{
     self, CancelAck, Claimed, Completion, Failure, Message, Registration, RuntimeEntry, State, Text, Usage,
 };
@@ -39,9 +40,15 @@ impl World {
                 list: self.plane.workspaces().map(|(id, _)| id.clone()).collect(),
                 legacy: self.is_about(Fault::OldServer),
             }),
-            ApiCall::Profiles { .. } => Ok(ApiReply::Profiles { signature: 1, count: 0 }),
+            ApiCall::Profiles { .. } if self.is_about(Fault::OldServer) => {
+                Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
+            }
+            ApiCall::Profiles { workspace } => {
+                let signature = self.clis.custom(workspace);
+                Ok(ApiReply::Profiles { signature, count: custom_count(signature) })
+            }
             ApiCall::ActionResult { .. } => Ok(ApiReply::Done),
-            ApiCall::Register { workspace, .. } => self.register(workspace),
+            ApiCall::Register { workspace, agents, profiles } => self.register(workspace, agents, *profiles),
             ApiCall::RecoverOrphans { runtime } => {
                 self.plane.recover_orphans(now, runtime).map(|_| ApiReply::Done).map_err(|e| refused(&e))
             }
@@ -115,11 +122,24 @@ impl World {
         act(&mut self.plane, now, &claim.offer).map(|()| ApiReply::Done).map_err(|e| refused(&e))
     }
 
-    fn register(&mut self, workspace: &WorkspaceId) -> Result<ApiReply, ApiError> {
-        let names = &PROVIDERS[..self.cfg.load.providers.clamp(1, 3) as usize];
-        let entry = |name: &&str| RuntimeEntry {
+    /// A custom runtime has a row of its own, by a family that no agent CLI has.
+    fn register(
+        &mut self,
+        workspace: &WorkspaceId,
+        agents: &[Provider],
+        profiles: Option<u64>,
+    ) -> Result<ApiReply, ApiError> {
+        if profiles.is_some_and(|signature| signature != self.clis.custom(workspace)) {
+            // One of them was turned off since they were fetched.
+            return Err(ApiError::Refused { status: 409, kind: Refusal::Other });
+        }
+        let custom = (0..profiles.map_or(0, custom_count)).map(|n| ProfileId::new(format!("profile-{n}")));
+        let named = agents.iter().map(|agent| (agent.clone(), None));
+        let named: Vec<(Provider, Option<ProfileId>)> =
+            named.chain(custom.map(|profile| (Provider::new(PROVIDERS[0]), Some(profile)))).collect();
+        let entry = |(provider, profile): &(Provider, Option<ProfileId>)| RuntimeEntry {
             name: NOTHING.clone(),
-            provider: Text::from(*name),
+            provider: Text::from(profile.as_ref().map_or(provider.as_str(), ProfileId::as_str)),
             version: NOTHING.clone(),
             online: true,
         };
@@ -130,12 +150,12 @@ impl World {
             cli_version: NOTHING.clone(),
             launched_by: NOTHING.clone(),
             capabilities: Vec::new(),
-            runtimes: names.iter().map(entry).collect(),
+            runtimes: named.iter().map(entry).collect(),
         };
         let ids = self.plane.register(self.server_now(), from).map_err(|e| refused(&e))?;
-        let named =
-            |(id, name): (RuntimeId, &&str)| Registered { id, provider: Provider::new(*name), profile: None };
-        Ok(ApiReply::Registered { runtimes: ids.into_iter().zip(names).map(named).collect() })
+        let rows = ids.into_iter().zip(named);
+        let row = |(id, (provider, profile))| Registered { id, provider, profile };
+        Ok(ApiReply::Registered { runtimes: rows.map(row).collect() })
     }
 
     /// The runtimes that a claim is for, from the set that the adapter keeps.

@@ -39,6 +39,9 @@ impl World {
         if self.hit(Fault::WorkspaceChanged) {
             self.change_workspace();
         }
+        if self.hit(Fault::ProfilesChanged) {
+            self.change_profiles();
+        }
         if self.hit(Fault::RootVanishes) {
             self.queue.push(self.now, What::Vanish);
         }

@@ -2,6 +2,7 @@
 
 use super::agents::Agent;
 use super::book::Claim;
+use super::clis::Clis;
 use super::config::SimConfig;
 use super::disk::Disk;
 use super::fault::Fault;
@@ -101,6 +102,7 @@ pub struct World {
     pub(super) link: Link,
     pub(super) agents: Vec<Agent>,
     pub(super) disk: Disk,
+    pub(super) clis: Clis,
 
     pub(super) plane: Plane,
     pub(super) claims: BTreeMap<ClaimKey, Claim>,
@@ -142,6 +144,7 @@ impl World {
             link: Link::default(),
             agents: Vec::new(),
             disk: Disk::default(),
+            clis: Clis::default(),
             plane: Plane::new(cfg.seed),
             claims: BTreeMap::new(),
             next_claim: 0,

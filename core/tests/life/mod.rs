@@ -7,7 +7,8 @@ use longshore_core::daemon::Daemon;
 use longshore_core::effect::{ApiCall, Effect, Effects, FsCall, KillStep, WsCmd};
 use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{
-    ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+    ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
+    TaskStatus, WsEvent,
 };
 use longshore_core::id::OpId;
 use longshore_core::reason::FailReason;
@@ -130,6 +131,11 @@ impl Life {
                     let path = format!("dir-{}", self.below(2)).as_str().into();
                     self.pending.push(Event::Fs { op, r: Ok(FsReply::Resolved { path }) });
                 }
+                Effect::Fs { op, call: FsCall::Probe { .. } } => {
+                    let version = self.below(3);
+                    let claude = Probed { provider: "claude".into(), standing: Standing::Works { version } };
+                    self.pending.push(Event::Fs { op, r: Ok(FsReply::Probed { agents: vec![claude] }) });
+                }
                 Effect::Fs { op, .. } => self.pending.push(Event::Fs { op, r: Ok(FsReply::Done) }),
                 Effect::Run { op, .. } => {
                     self.open.insert(op);
@@ -178,6 +184,7 @@ impl Life {
             ApiCall::Workspaces => {
                 ApiReply::Workspaces { list: vec!["w1".into(), "w2".into()], legacy: false }
             }
+            ApiCall::Profiles { .. } => ApiReply::Profiles { signature: self.below(3), count: 0 },
             ApiCall::Register { workspace, .. } => {
                 let id = format!("r-{workspace}");
                 ApiReply::Registered {

@@ -1,5 +1,6 @@
 //! Scripts by hand: one for each rule that was decided, and one for each bug that the rules found.
 
+mod agent_clis;
 mod claims;
 mod claims_over;
 mod fleet;

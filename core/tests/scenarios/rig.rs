@@ -2,12 +2,13 @@
 
 use longshore_core::config::{ClaimMode, Config};
 use longshore_core::daemon::View;
-use longshore_core::effect::{ApiCall, Effect, FsCall};
+use longshore_core::effect::{ApiCall, Effect, FsCall, RuntimeChange};
 use longshore_core::error::{ApiError, FsError, Refusal};
 use longshore_core::event::{
-    ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEnd, RunEvent, RunOutcome, TaskStatus, WsEvent,
+    ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
+    TaskStatus, WsEvent,
 };
-use longshore_core::id::{ConnGen, EnvRoot, OpId, PathKey, Provider, RuntimeId, TaskId, WorkspaceId};
+use longshore_core::id::{ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, effect_label};
@@ -38,6 +39,11 @@ pub(crate) struct Rig {
     /// Everything that it wanted since the last `clear`, with the time.
     log: Vec<(Instant, String)>,
     conn: ConnGen,
+    /// The runtimes in the set, with their agent CLIs.
+    set: BTreeMap<RuntimeId, Provider>,
+    /// Whether looks and custom runtimes are left to the test. Else each look finds just the agent CLIs that have a runtime, or claude, and nobody has
+    /// made a custom runtime.
+    manual: bool,
 }
 
 pub(crate) fn with(slots: u16, claim_mode: ClaimMode) -> Config {
@@ -67,11 +73,44 @@ pub(crate) fn failed(reason: FailReason) -> RunEnd {
 impl Rig {
     /// A daemon that was just started.
     pub(crate) fn new(cfg: Config) -> Self {
+        let mut rig = Self::manual(cfg);
+        rig.manual = false;
+        rig.look();
+        rig
+    }
+
+    /// The same for a test of looks at agent CLIs, or of custom runtimes: it answers for them.
+    pub(crate) fn manual(cfg: Config) -> Self {
         let runner = Runner::new(cfg, Seed(7)).expect("the settings are in bounds");
         let now = runner.world.now();
-        let mut rig = Self { runner, now, open: BTreeMap::new(), log: Vec::new(), conn: ConnGen(0) };
+        let (open, log, set) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let mut rig = Self { runner, now, open, log, conn: ConnGen(0), set, manual: true };
         rig.note();
         rig
+    }
+
+    /// Answers looks at agent CLIs, and for custom runtimes, unless the test does.
+    fn look(&mut self) {
+        let asks = |effect: &&Effect| {
+            let label = effect_label(effect);
+            label.starts_with("probe") || label.starts_with("profiles ")
+        };
+        while !self.manual
+            && let Some((op, effect)) =
+                self.open.iter().find(|(_, effect)| asks(effect)).map(|(op, effect)| (*op, effect.clone()))
+        {
+            let event = self.well(op, &effect);
+            self.open.remove(&op);
+            self.runner.feed(self.now, event);
+            self.note();
+        }
+    }
+
+    /// A look finds these: `claude` works, `claude=2` is of that version, `codex:slow` is not so well.
+    pub(crate) fn finds(&mut self, label: &str, agents: &[&str]) {
+        let op = self.op(label);
+        let agents = agents.iter().map(|text| probed(text)).collect();
+        self.feed(Event::Fs { op, r: Ok(FsReply::Probed { agents }) });
     }
 
     /// A daemon that serves these runtimes of one workspace, `id:provider` each, is connected, and has found no work.
@@ -94,6 +133,17 @@ impl Rig {
         }
     }
 
+    /// The same, but looks at agent CLIs are left alone.
+    pub(crate) fn settle_api(&mut self) {
+        let looks = |effect: &Effect| effect_label(effect).starts_with("probe");
+        while let Some((op, effect)) =
+            self.open.iter().find(|(_, effect)| !looks(effect)).map(|(op, effect)| (*op, effect.clone()))
+        {
+            let event = self.well(op, &effect);
+            self.feed(event);
+        }
+    }
+
     fn note(&mut self) {
         let broken = self.runner.violations().first().map(ToString::to_string);
         for effect in self.runner.effects() {
@@ -103,6 +153,12 @@ impl Rig {
                     self.open.insert(*op, effect.clone());
                 }
                 Effect::Ws { conn, .. } => self.conn = *conn,
+                Effect::Runtime { runtime, change: RuntimeChange::Added { provider, .. }, .. } => {
+                    self.set.insert(runtime.clone(), provider.clone());
+                }
+                Effect::Runtime { runtime, change: RuntimeChange::Removed, .. } => {
+                    self.set.remove(runtime);
+                }
                 _ => {}
             }
         }
@@ -124,6 +180,18 @@ impl Rig {
         }
         self.runner.feed(self.now, event);
         self.note();
+        self.look();
+    }
+
+    /// What a registration on its way names.
+    pub(crate) fn names(&self, workspace: &str) -> (Vec<String>, Option<u64>) {
+        let of = |effect: &&Effect| effect_label(effect) == format!("register {workspace}");
+        match self.open.values().find(of) {
+            Some(Effect::Api { call: ApiCall::Register { agents, profiles, .. }, .. }) => {
+                (agents.iter().map(ToString::to_string).collect(), *profiles)
+            }
+            _ => panic!("{workspace} is not being registered\n{}", self.story()),
+        }
     }
 
     /// The number of a request on its way.
@@ -161,6 +229,16 @@ impl Rig {
             Effect::Fs { call: FsCall::Resolve { .. }, .. } => {
                 Event::Fs { op, r: Ok(FsReply::Resolved { path: PathKey::new("dir-1") }) }
             }
+            Effect::Fs { call: FsCall::Probe { .. }, .. } => {
+                let mut names: Vec<&str> = self.set.values().map(Provider::as_str).collect();
+                names.sort_unstable();
+                names.dedup();
+                if names.is_empty() {
+                    names.push("claude");
+                }
+                let agents = names.into_iter().map(probed).collect();
+                Event::Fs { op, r: Ok(FsReply::Probed { agents }) }
+            }
             Effect::Fs { .. } => Event::Fs { op, r: Ok(FsReply::Done) },
             Effect::Run { .. } => Event::Run { op, run: ended(RunEnd::Completed, 0) },
             Effect::Api { call, .. } => {
@@ -169,6 +247,7 @@ impl Rig {
                     ApiCall::Status { .. } => ApiReply::Task { status: TaskStatus::Running },
                     ApiCall::Beat { .. } => ApiReply::Beaten { gone: false, actions: Vec::new() },
                     ApiCall::Workspaces => workspaces(&["ws-1"]),
+                    ApiCall::Profiles { .. } => ApiReply::Profiles { signature: 1, count: 0 },
                     _ => ApiReply::Done,
                 };
                 Event::Api { op, r: Ok(reply) }
@@ -285,8 +364,10 @@ impl Rig {
     pub(crate) fn crash(&mut self) {
         self.open.clear();
         self.log.clear();
+        self.set.clear();
         self.runner.take(&Input::Crash { now: self.now, fate: 0 });
         self.note();
+        self.look();
     }
 
     /// The same with other settings.
@@ -382,6 +463,21 @@ impl Rig {
     }
 }
 
+fn probed(text: &str) -> Probed {
+    let (name, standing) = match text.split_once(':') {
+        Some((name, "slow")) => (name, Standing::Slow),
+        Some((name, "unreadable")) => (name, Standing::Unreadable),
+        Some((name, "old")) => (name, Standing::TooOld),
+        Some((name, "broken")) => (name, Standing::NotExecutable),
+        Some(_) => panic!("{text} is no way to be"),
+        None => {
+            let (name, version) = text.split_once('=').unwrap_or((text, "1"));
+            (name, Standing::Works { version: version.parse().expect("a number") })
+        }
+    };
+    Probed { provider: Provider::new(name), standing }
+}
+
 pub(crate) fn claimed(offers: &[Offer]) -> ApiReply {
     ApiReply::Claimed { offers: offers.to_vec(), unusable: 0 }
 }
@@ -390,10 +486,18 @@ pub(crate) fn workspaces(ids: &[&str]) -> ApiReply {
     ApiReply::Workspaces { list: ids.iter().map(|id| WorkspaceId::new(*id)).collect(), legacy: false }
 }
 
+/// So many custom runtimes, with this signature.
+pub(crate) fn profiles(signature: u64, count: u16) -> ApiReply {
+    ApiReply::Profiles { signature, count }
+}
+
+/// Runtimes by name: `r-1:claude`, or `r-2:claude+p-1` for a custom one.
 pub(crate) fn registered(runtimes: &[&str]) -> ApiReply {
     let split = |text: &&str| {
         let (id, provider) = text.split_once(':').expect("`id:provider`");
-        Registered { id: RuntimeId::new(id), provider: Provider::new(provider), profile: None }
+        let (provider, profile) = provider.split_once('+').map_or((provider, None), |(p, of)| (p, Some(of)));
+        let profile = profile.map(ProfileId::new);
+        Registered { id: RuntimeId::new(id), provider: Provider::new(provider), profile }
     };
     ApiReply::Registered { runtimes: runtimes.iter().map(split).collect() }
 }

@@ -8,7 +8,9 @@ use longshore_core::effect::{
     ApiCall, ClaimScope, Effect, Effects, Fact, FsCall, KillStep, RuntimeChange, WsCmd,
 };
 use longshore_core::error::{ApiError, FsError, Refusal};
-use longshore_core::event::{ApiReply, ClaimKey, Event, FsReply, Offer, Registered, TaskStatus, WsEvent};
+use longshore_core::event::{
+    ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, Standing, TaskStatus, WsEvent,
+};
 use longshore_core::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
@@ -118,6 +120,10 @@ impl Driver {
                     let r = match request {
                         Some((method, path, body)) => http::ask(server, (method, &path), &body, within)
                             .and_then(|(status, body)| read_reply(&call, status, &body)),
+                        // This server has no custom runtimes.
+                        None if matches!(call, ApiCall::Profiles { .. }) => {
+                            Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
+                        }
                         None => Ok(ApiReply::Done),
                     };
                     // The daemon may have left meanwhile.
@@ -222,6 +228,11 @@ impl Driver {
 
     /// Work on the disk that is too short to need a thread.
     fn disk(&self, call: &FsCall) -> Result<FsReply, FsError> {
+        if let FsCall::Probe { .. } = call {
+            // The one agent of this example is a script that needs no look.
+            let agent = Probed { provider: Provider::new("sh"), standing: Standing::Works { version: 1 } };
+            return Ok(FsReply::Probed { agents: vec![agent] });
+        }
         let FsCall::Prepare { claim, root, .. } = call else { return Ok(FsReply::Done) };
         let failed = FsError::Failed { reason: FailReason::RuntimeOffline };
         let work = self.work.get(claim).ok_or(failed)?;
