@@ -20,10 +20,15 @@ impl Plane {
     /// Puts a task in the queue and hints its runtime.
     ///
     /// # Errors
-    /// [`Refusal::RuntimeNotFound`]; [`Refusal::Conflict`] if the id is taken, or a task of the same issue and agent
+    /// [`Refusal::RuntimeNotFound`]; [`Refusal::Unusable`] if the runtime is offline for a reason that its daemon gave;
+    /// [`Refusal::Conflict`] if the id is taken, or a task of the same issue and agent
     /// has not started yet; [`Refusal::Invalid`] without agent or tries; [`Refusal::Full`].
     pub fn enqueue(&mut self, now: Now, new: NewTask) -> Result<TaskId, Refusal> {
-        let workspace = self.runtimes.get(&new.runtime).ok_or(Refusal::RuntimeNotFound)?.workspace.clone();
+        let runtime = self.runtimes.get(&new.runtime).ok_or(Refusal::RuntimeNotFound)?;
+        if let Some(why) = runtime.offline_reason.as_ref().filter(|_| !runtime.online) {
+            return Err(Refusal::Unusable(why.to_string()));
+        }
+        let workspace = runtime.workspace.clone();
         if new.agent.is_empty() || new.max_attempts == 0 {
             return Err(Refusal::Invalid("a task needs an agent and at least one try".into()));
         }
@@ -51,6 +56,7 @@ impl Plane {
             wait_reason: None,
             started_at: None,
             ended_at: None,
+            ended_order: None,
             prior_session: new.prior_session,
             prior_work_dir: new.prior_work_dir,
             prior_session_unavailable: false,
@@ -190,7 +196,7 @@ impl Plane {
     fn dispatch(&mut self, now: Now, id: &TaskId) {
         if let Some(task) = self.tasks.get_mut(id) {
             task.state = State::Dispatched;
-            task.dispatched_at.get_or_insert(now);
+            task.dispatched_at = Some(now);
             task.deliveries += 1;
             task.lease_until = Some(now.mono.after(limits::PREPARE_LEASE));
         }

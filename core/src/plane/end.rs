@@ -132,6 +132,21 @@ impl Plane {
         self.row(id)
     }
 
+    /// The plane itself ends a task that was claimed and cannot be handed out, and says why in the row. One that has ended is given
+    /// back as it is.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`].
+    pub fn withdraw(&mut self, now: Now, id: &TaskId, reason: &str, error: &str) -> Result<&Task, Refusal> {
+        let task = self.row_mut(id)?;
+        if !task.state.is_terminal() {
+            task.failure_reason = Some(reason.into());
+            task.error = Some(error.into());
+            self.end(now, id, State::Cancelled);
+        }
+        self.row(id)
+    }
+
     /// The daemon's agent is gone. What it adds is taken for a cancelled task, and replaces nothing.
     ///
     /// # Errors
@@ -252,6 +267,7 @@ impl Plane {
             wait_reason: None,
             started_at: None,
             ended_at: None,
+            ended_order: None,
             prior_session: failed.session_id.clone().filter(|_| !fresh),
             prior_work_dir: failed.work_dir.clone(),
             prior_session_unavailable: missing,
@@ -277,11 +293,17 @@ impl Plane {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.state = state;
         task.ended_at = Some(now);
+        task.ended_order = Some(self.ends);
+        self.ends += 1;
         task.lease_until = None;
         task.due = None;
         self.open.remove(task);
         self.ended.push_back(id.clone());
-        // The one that ended just now stays: its caller is given its row.
+        self.forget_ended();
+    }
+
+    /// Forgets the tasks that ended first, above the bound. The one that ended last stays: its caller is given its row.
+    pub(super) fn forget_ended(&mut self) {
         while self.ended.len() > self.limits.ended_tasks.max(1) {
             if let Some(oldest) = self.ended.pop_front() {
                 self.tasks.remove(&oldest);

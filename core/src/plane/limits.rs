@@ -43,6 +43,10 @@ pub struct Limits {
     pub workspaces: usize,
     /// Runtimes, over all workspaces.
     pub runtimes: usize,
+    /// Runtime profiles, over all workspaces.
+    pub profiles: usize,
+    /// Repositories of one workspace.
+    pub repos: usize,
     /// Tasks that have not ended; at the bound no task is taken.
     pub open_tasks: usize,
     /// Ended tasks; above the bound the one that ended first is forgotten.
@@ -60,6 +64,8 @@ impl Default for Limits {
         Self {
             workspaces: 1024,
             runtimes: 65_536,
+            profiles: 4096,
+            repos: 1024,
             open_tasks: 65_536,
             ended_tasks: 10_000,
             task_messages: 200_000,

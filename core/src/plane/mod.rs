@@ -3,6 +3,9 @@
 //! Every call gets the time; nothing is read from outside and nothing is done outside. What a server would push
 //! to its daemons collects as [`Hint`]s. The embedded server puts this behind HTTP; the simulator calls it directly.
 //!
+//! What the plane holds can outlive it: see [`Plane::track`] for the rows that each call changed, and [`Plane::restore`] for
+//! a plane that is made of them.
+//!
 //! Texts that must not be seen (environment, instructions, tokens) are not here: a task names them by a [`Payload`]
 //! number, which its retries inherit.
 
@@ -11,30 +14,40 @@ mod end;
 mod ids;
 pub mod limits;
 mod open;
+mod profile;
 mod refusal;
+mod registration;
 mod row;
 mod run;
 mod runtime;
+mod store;
 mod sweep;
+mod table;
 mod transcript;
+mod workspace;
 
 #[cfg(test)]
 mod tests;
 
 pub use claim::Claimed;
 pub use end::{CancelAck, Completion, Failure, Recovered};
+pub use profile::{Profile, ProfileSpec};
 pub use refusal::Refusal;
+pub use registration::{FailedProfile, Registration, RuntimeEntry};
 pub use row::{Hint, NewTask, Payload, State, Subject, Task, Text, Usage};
-pub use runtime::{Registration, Runtime, RuntimeEntry};
+pub use runtime::{OfflineReason, Repair, Runtime};
+pub use store::{Change, Damaged, Rows};
 pub use transcript::Message;
+pub use workspace::{Repo, Workspace};
 
-use crate::id::{RuntimeId, TaskId, WorkspaceId};
+use crate::id::{ProfileId, RuntimeId, TaskId, WorkspaceId};
 use crate::time::Now;
 use ids::Ids;
 use limits::Limits;
 use open::Open;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
+use table::Table;
 use transcript::Transcripts;
 
 /// The whole state of a control plane. The same calls on the same seed give the same state and the same ids.
@@ -42,19 +55,28 @@ use transcript::Transcripts;
 pub struct Plane {
     limits: Limits,
     ids: Ids,
-    workspaces: BTreeMap<WorkspaceId, Text>,
-    runtimes: BTreeMap<RuntimeId, Runtime>,
+    workspaces: Table<WorkspaceId, Workspace>,
+    profiles: Table<ProfileId, Profile>,
+    runtimes: Table<RuntimeId, Runtime>,
     /// Runtimes by what they are the same by.
     runtime_ids: BTreeMap<Text, RuntimeId>,
-    agent_caps: BTreeMap<Text, usize>,
-    tasks: BTreeMap<TaskId, Task>,
+    agent_caps: Table<Text, usize>,
+    tasks: Table<TaskId, Task>,
     open: Open,
     /// Ended tasks, oldest end first.
     ended: VecDeque<TaskId>,
     transcripts: Transcripts,
     /// Statuses that an operator gave to issues, chats and autopilot runs.
-    subject_status: BTreeMap<Text, (Text, Now)>,
+    subject_status: Table<Text, (Text, Now)>,
+    /// Whether somebody stores the rows.
+    #[serde(skip)]
+    tracked: bool,
+    /// The counters as they were stored last.
+    #[serde(skip)]
+    stored: Option<store::Counters>,
     enqueued: u64,
+    /// How many tasks have ended.
+    ends: u64,
     hints: VecDeque<Hint>,
 }
 
@@ -69,51 +91,22 @@ impl Plane {
         Self {
             limits,
             ids: Ids::new(seed),
-            workspaces: BTreeMap::new(),
-            runtimes: BTreeMap::new(),
+            workspaces: Table::default(),
+            profiles: Table::default(),
+            runtimes: Table::default(),
             runtime_ids: BTreeMap::new(),
-            agent_caps: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            agent_caps: Table::default(),
+            tasks: Table::default(),
             open: Open::default(),
             ended: VecDeque::new(),
             transcripts: Transcripts::default(),
-            subject_status: BTreeMap::new(),
+            subject_status: Table::default(),
+            tracked: false,
+            stored: None,
             enqueued: 0,
+            ends: 0,
             hints: VecDeque::new(),
         }
-    }
-
-    /// Adds a workspace, or renames it.
-    ///
-    /// # Errors
-    /// [`Refusal::Full`] at the bound.
-    pub fn add_workspace(&mut self, id: WorkspaceId, name: &str) -> Result<(), Refusal> {
-        if !self.workspaces.contains_key(&id) && self.workspaces.len() >= self.limits.workspaces {
-            return Err(Refusal::Full("workspaces"));
-        }
-        if self.workspaces.insert(id, name.into()).as_deref() != Some(name) {
-            self.hint(Hint::WorkspacesChanged);
-        }
-        Ok(())
-    }
-
-    /// Removes a workspace, its runtimes, and with them their open tasks. Whether it was there.
-    pub fn remove_workspace(&mut self, now: Now, id: &WorkspaceId) -> bool {
-        let theirs: Vec<_> =
-            self.runtimes.values().filter(|row| row.workspace == *id).map(|row| row.id.clone()).collect();
-        for runtime in &theirs {
-            self.delete_runtime(now, runtime);
-        }
-        let was = self.workspaces.remove(id).is_some();
-        if was {
-            self.hint(Hint::WorkspacesChanged);
-        }
-        was
-    }
-
-    /// The workspaces with their names, in the order of their ids.
-    pub fn workspaces(&self) -> impl Iterator<Item = (&WorkspaceId, &str)> {
-        self.workspaces.iter().map(|(id, name)| (id, &**name))
     }
 
     /// One task's row.

@@ -1,7 +1,7 @@
 //! What the plane remembers of a task.
 
 use super::end::Completion;
-use crate::id::{RuntimeId, TaskId, WorkspaceId};
+use crate::id::{ProfileId, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -169,7 +169,7 @@ pub struct Task {
     pub created_at: Now,
     /// From when on a deferred task may be promoted.
     pub due: Option<Instant>,
-    /// When it was claimed first.
+    /// When it was claimed last.
     pub dispatched_at: Option<Now>,
     /// How often a claim handed it out.
     pub deliveries: u32,
@@ -181,6 +181,9 @@ pub struct Task {
     pub started_at: Option<Now>,
     /// When it ended.
     pub ended_at: Option<Now>,
+    /// Place in the order of ends.
+    #[serde(default)]
+    pub ended_order: Option<u64>,
     /// An agent session to go on with.
     pub prior_session: Option<Text>,
     /// The directory of that session.
@@ -257,4 +260,11 @@ pub enum Hint {
     },
     /// The list of workspaces is another one.
     WorkspacesChanged,
+    /// A runtime profile was added, changed or removed.
+    ProfilesChanged {
+        /// The workspace that defines it.
+        workspace: WorkspaceId,
+        /// The profile.
+        profile: ProfileId,
+    },
 }

@@ -44,6 +44,22 @@ impl Plane {
         Ok(task)
     }
 
+    /// A claimed task whose daemon may ask for the skills of its agent.
+    ///
+    /// # Errors
+    /// [`Refusal::RuntimeNotFound`]; [`Refusal::TaskNotFound`], also if the task is another runtime's;
+    /// [`Refusal::NotPreparing`] unless dispatched or waiting.
+    pub fn preparing(&self, runtime: &RuntimeId, id: &TaskId) -> Result<&Task, Refusal> {
+        if !self.runtimes.contains_key(runtime) {
+            return Err(Refusal::RuntimeNotFound);
+        }
+        let task = self.row(id)?;
+        if task.runtime != *runtime {
+            return Err(Refusal::TaskNotFound);
+        }
+        if task.state.is_preparing() { Ok(task) } else { Err(Refusal::NotPreparing(task.state)) }
+    }
+
     /// The daemon waits for a directory that another run holds.
     ///
     /// # Errors

@@ -1,41 +1,49 @@
 //! Runtimes: registered, kept alive by beats, offline when silent.
 
+use super::registration::identity;
 use super::row::Text;
 use super::{Plane, Refusal, limits};
-use crate::id::{Provider, RuntimeId, WorkspaceId};
+use crate::id::{ProfileId, Provider, RuntimeId, WorkspaceId};
 use crate::time::Now;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 
-/// What a daemon says of itself and its agent CLIs for one workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Registration {
-    /// The workspace.
-    pub workspace: WorkspaceId,
-    /// The machine's identity.
-    pub daemon_id: Text,
-    /// The machine's name.
-    pub device_name: Text,
-    /// The daemon's version.
-    pub cli_version: Text,
-    /// Who started the daemon.
-    pub launched_by: Text,
-    /// What the daemon can do.
-    pub capabilities: Vec<Text>,
-    /// The CLIs; at least one.
-    pub runtimes: Vec<RuntimeEntry>,
+/// Why a runtime cannot be used, in its daemon's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfflineReason {
+    /// The kind, such as `not_executable`.
+    pub code: Text,
+    /// More about it; may be empty.
+    pub detail: Text,
+    /// What mends it.
+    pub repair: Option<Repair>,
 }
 
-/// One agent CLI in a registration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RuntimeEntry {
-    /// Shown name; empty for one made of provider and device.
-    pub name: Text,
-    /// The family; trimmed and put in lower case, `unknown` if empty.
-    pub provider: Text,
-    /// The CLI's version line.
-    pub version: Text,
-    /// Whether it can take work.
-    pub online: bool,
+impl fmt::Display for OfflineReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.code)?;
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        if let Some(repair) = self.repair.as_ref().filter(|repair| !repair.command.is_empty()) {
+            write!(f, " (to mend it: {})", repair.command)?;
+        }
+        Ok(())
+    }
+}
+
+/// What mends a runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repair {
+    /// The package that holds the CLI.
+    pub package: Text,
+    /// A command for a person.
+    pub command: Text,
+    /// The shell that it is for.
+    pub shell: Text,
 }
 
 /// One runtime's row.
@@ -49,6 +57,9 @@ pub struct Runtime {
     pub daemon_id: Text,
     /// The CLI's family.
     pub provider: Provider,
+    /// The profile that it is made from; none for a built-in one.
+    #[serde(default)]
+    pub profile: Option<ProfileId>,
     /// Shown name.
     pub name: Text,
     /// The CLI's version line.
@@ -63,6 +74,9 @@ pub struct Runtime {
     pub capabilities: Vec<Text>,
     /// Whether it is offered work while it is not silent for too long.
     pub online: bool,
+    /// Why its daemon took it offline, until it is registered again.
+    #[serde(default)]
+    pub offline_reason: Option<OfflineReason>,
     /// The last registration or beat.
     pub last_seen: Now,
     /// The first registration.
@@ -76,75 +90,14 @@ impl Runtime {
     pub fn is_live(&self, now: Now) -> bool {
         self.online && now.mono.since(self.last_seen.mono) <= limits::RUNTIME_STALE
     }
+
+    /// What it is the same by.
+    pub(super) fn identity(&self) -> Text {
+        identity(&self.workspace, &self.daemon_id, &self.provider, self.profile.as_ref())
+    }
 }
 
 impl Plane {
-    /// Takes a daemon's CLIs for one workspace: each gets the row of its workspace, daemon and provider, a new one if
-    /// there was none. Other rows are left alone. Gives the ids in the order of the entries.
-    ///
-    /// # Errors
-    /// [`Refusal::Invalid`] without daemon id or entries, [`Refusal::WorkspaceNotFound`], [`Refusal::Full`].
-    pub fn register(&mut self, now: Now, from: Registration) -> Result<Vec<RuntimeId>, Refusal> {
-        let daemon_id: Text = from.daemon_id.trim().into();
-        if daemon_id.is_empty() || from.workspace.as_str().is_empty() {
-            return Err(Refusal::Invalid("workspace_id and daemon_id are required".into()));
-        }
-        if from.runtimes.is_empty() {
-            return Err(Refusal::Invalid("at least one runtime is required".into()));
-        }
-        if !self.workspaces.contains_key(&from.workspace) {
-            return Err(Refusal::WorkspaceNotFound);
-        }
-        let entries: Vec<_> = from
-            .runtimes
-            .into_iter()
-            .map(|entry| {
-                let provider = match entry.provider.trim() {
-                    "" => Provider::from("unknown"),
-                    given => Provider::new(given.to_lowercase()),
-                };
-                (identity(&from.workspace, &daemon_id, &provider), provider, entry)
-            })
-            .collect();
-        let new = entries.iter().filter(|(key, ..)| !self.runtime_ids.contains_key(key)).count();
-        if self.runtimes.len() + new > self.limits.runtimes {
-            return Err(Refusal::Full("runtimes"));
-        }
-        let mut ids = Vec::with_capacity(entries.len());
-        for (key, provider, entry) in entries {
-            let known = self.runtime_ids.get(&key).and_then(|id| self.runtimes.get(id));
-            let (id, created_at) = match known {
-                Some(row) => (row.id.clone(), row.created_at),
-                None => (RuntimeId::new(self.ids.fresh()), now),
-            };
-            let name = if entry.name.is_empty() {
-                format!("{provider} ({})", from.device_name).into()
-            } else {
-                entry.name
-            };
-            let row = Runtime {
-                id: id.clone(),
-                workspace: from.workspace.clone(),
-                daemon_id: daemon_id.clone(),
-                provider,
-                name,
-                version: entry.version,
-                device_name: from.device_name.clone(),
-                cli_version: from.cli_version.clone(),
-                launched_by: from.launched_by.clone(),
-                capabilities: from.capabilities.clone(),
-                online: entry.online,
-                last_seen: now,
-                created_at,
-                updated_at: now,
-            };
-            self.runtimes.insert(id.clone(), row);
-            self.runtime_ids.insert(key, id.clone());
-            ids.push(id);
-        }
-        Ok(ids)
-    }
-
     /// One beat: the runtime is seen, and online again if it was not.
     ///
     /// # Errors
@@ -161,12 +114,25 @@ impl Plane {
     /// # Errors
     /// [`Refusal::Invalid`] for an empty list.
     pub fn deregister(&mut self, runtimes: &[RuntimeId]) -> Result<(), Refusal> {
+        self.deregister_because(runtimes, &mut BTreeMap::new())
+    }
+
+    /// The same with reasons why some of them cannot be used: no task is taken for those until they are registered or beat again.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] for an empty list.
+    pub fn deregister_because(
+        &mut self,
+        runtimes: &[RuntimeId],
+        reasons: &mut BTreeMap<RuntimeId, OfflineReason>,
+    ) -> Result<(), Refusal> {
         if runtimes.is_empty() {
             return Err(Refusal::Invalid("runtime_ids is required".into()));
         }
         for id in runtimes {
             if let Some(row) = self.runtimes.get_mut(id) {
                 row.online = false;
+                row.offline_reason = reasons.remove(id);
             }
         }
         Ok(())
@@ -185,7 +151,7 @@ impl Plane {
     /// Drops the row; the next registration gets a new id.
     pub(super) fn forget_runtime(&mut self, runtime: &RuntimeId) -> bool {
         let Some(row) = self.runtimes.remove(runtime) else { return false };
-        self.runtime_ids.remove(&identity(&row.workspace, &row.daemon_id, &row.provider));
+        self.runtime_ids.remove(&row.identity());
         true
     }
 
@@ -198,9 +164,4 @@ impl Plane {
     pub fn runtimes(&self) -> impl Iterator<Item = &Runtime> {
         self.runtimes.values()
     }
-}
-
-/// What a runtime is the same by. No part holds a NUL that could blur the borders: ids of the wire are no such text.
-fn identity(workspace: &WorkspaceId, daemon: &str, provider: &Provider) -> Text {
-    format!("{workspace}\0{daemon}\0{provider}").into()
 }

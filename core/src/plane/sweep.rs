@@ -10,8 +10,16 @@ impl Plane {
     /// Takes silent runtimes offline, forgets those that are gone for good, and fails the tasks whose time is up:
     /// dispatched and abandoned, queued too long, or with a runtime that did not come back.
     pub fn sweep(&mut self, now: Now) {
-        for runtime in self.runtimes.values_mut() {
-            runtime.online = runtime.is_live(now);
+        let silent: Vec<_> = self
+            .runtimes
+            .values()
+            .filter(|row| row.online && !row.is_live(now))
+            .map(|row| row.id.clone())
+            .collect();
+        for id in &silent {
+            if let Some(row) = self.runtimes.get_mut(id) {
+                row.online = false;
+            }
         }
         let late: Vec<_> = self
             .open

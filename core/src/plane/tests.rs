@@ -1,7 +1,9 @@
 //! The rules of the plane, one test each; then all of them at once over random calls.
 
 mod laws;
+mod profiles;
 mod rules;
+mod stored;
 
 use super::*;
 use crate::time::{Instant, UnixMillis};
@@ -13,21 +15,18 @@ pub(super) fn at(seconds: u64) -> Now {
 
 pub(super) fn registration(daemon: &str, providers: &[&str]) -> Registration {
     Registration {
-        workspace: "ws-1".into(),
-        daemon_id: daemon.into(),
         device_name: "box".into(),
         cli_version: "0.4.32".into(),
-        launched_by: "".into(),
-        capabilities: Vec::new(),
         runtimes: providers
             .iter()
             .map(|provider| RuntimeEntry {
-                name: "".into(),
                 provider: (*provider).into(),
                 version: "1".into(),
                 online: true,
+                ..RuntimeEntry::default()
             })
             .collect(),
+        ..Registration::new("ws-1".into(), daemon)
     }
 }
 

@@ -38,12 +38,49 @@ impl Message {
 pub(super) struct Transcripts {
     by_task: BTreeMap<TaskId, Vec<Message>>,
     bytes: usize,
+    /// What is to be stored; `None` as long as nobody stores it.
+    #[serde(skip)]
+    touched: Option<Touched>,
+}
+
+/// What became of transcripts since they were stored last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Touched {
+    /// Those that are gone, with the number of their messages.
+    gone: BTreeMap<TaskId, usize>,
+    /// Those that have grown, with the place of the first new message.
+    grown: BTreeMap<TaskId, usize>,
 }
 
 impl Transcripts {
+    pub(super) fn track(&mut self) {
+        let grown = self.by_task.keys().map(|id| (id.clone(), 0)).collect();
+        self.touched = Some(Touched { gone: BTreeMap::new(), grown });
+    }
+
+    /// The transcripts that are gone and how many messages they had; those that have grown and from where on.
+    pub(super) fn take_touched(&mut self) -> (BTreeMap<TaskId, usize>, BTreeMap<TaskId, usize>) {
+        let touched = self.touched.as_mut().map(std::mem::take).unwrap_or_default();
+        (touched.gone, touched.grown)
+    }
+
+    pub(super) fn append(&mut self, id: &TaskId, batch: Vec<Message>) {
+        self.bytes += batch.iter().map(Message::size).sum::<usize>();
+        let all = self.by_task.entry(id.clone()).or_default();
+        if let Some(touched) = &mut self.touched {
+            touched.grown.entry(id.clone()).or_insert(all.len());
+        }
+        all.extend(batch);
+    }
+
     pub(super) fn forget(&mut self, id: &TaskId) {
         if let Some(gone) = self.by_task.remove(id) {
             self.bytes -= gone.iter().map(Message::size).sum::<usize>();
+            if let Some(touched) = &mut self.touched {
+                touched.grown.remove(id);
+                let stored = touched.gone.entry(id.clone()).or_default();
+                *stored = gone.len().max(*stored);
+            }
         }
     }
 }
@@ -75,8 +112,7 @@ impl Plane {
                 return Err(Refusal::Full("transcript bytes"));
             }
         }
-        self.transcripts.bytes += size;
-        self.transcripts.by_task.entry(id.clone()).or_default().extend(batch);
+        self.transcripts.append(id, batch);
         Ok(())
     }
 

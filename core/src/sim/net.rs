@@ -197,6 +197,7 @@ impl World {
                     WsEvent::TaskAvailable { runtime: Some(runtime), task }
                 }
                 Hint::WorkspacesChanged => WsEvent::WorkspacesChanged,
+                Hint::ProfilesChanged { workspace, .. } => WsEvent::ProfilesChanged { workspace },
             });
         }
     }

@@ -16,7 +16,6 @@ use crate::script::Choose;
 use std::sync::LazyLock;
 
 static TEXT: LazyLock<Text> = LazyLock::new(|| Text::from("text"));
-static NOTHING: LazyLock<Text> = LazyLock::new(|| Text::from(""));
 
 impl World {
     pub(super) fn add_workspace(&mut self, n: u32) {
@@ -138,19 +137,13 @@ impl World {
         let named: Vec<(Provider, Option<ProfileId>)> =
             named.chain(custom.map(|profile| (Provider::new(PROVIDERS[0]), Some(profile)))).collect();
         let entry = |(provider, profile): &(Provider, Option<ProfileId>)| RuntimeEntry {
-            name: NOTHING.clone(),
             provider: Text::from(profile.as_ref().map_or(provider.as_str(), ProfileId::as_str)),
-            version: NOTHING.clone(),
             online: true,
+            ..RuntimeEntry::default()
         };
         let from = Registration {
-            workspace: workspace.clone(),
-            daemon_id: DAEMON.into(),
-            device_name: NOTHING.clone(),
-            cli_version: NOTHING.clone(),
-            launched_by: NOTHING.clone(),
-            capabilities: Vec::new(),
             runtimes: named.iter().map(entry).collect(),
+            ..Registration::new(workspace.clone(), DAEMON)
         };
         let ids = self.plane.register(self.server_now(), from).map_err(|e| refused(&e))?;
         let rows = ids.into_iter().zip(named);

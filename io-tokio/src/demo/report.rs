@@ -194,17 +194,9 @@ mod tests {
     fn task(ended: impl FnOnce(&mut Plane, &TaskId)) -> Task {
         let mut plane = Plane::new(1);
         plane.add_workspace(WorkspaceId::new("w"), "W").expect("room");
-        let entry =
-            RuntimeEntry { name: "".into(), provider: "claude".into(), version: "".into(), online: true };
-        let registration = Registration {
-            workspace: WorkspaceId::new("w"),
-            daemon_id: "d".into(),
-            device_name: "".into(),
-            cli_version: "".into(),
-            launched_by: "".into(),
-            capabilities: Vec::new(),
-            runtimes: vec![entry],
-        };
+        let entry = RuntimeEntry { provider: "claude".into(), online: true, ..RuntimeEntry::default() };
+        let registration =
+            Registration { runtimes: vec![entry], ..Registration::new(WorkspaceId::new("w"), "d") };
         let runtime = plane.register(NOW, registration).expect("registered").remove(0);
         let id = plane.enqueue(NOW, NewTask::new(runtime.clone(), "a", Subject::Bare)).expect("queued");
         plane.claim_one(NOW, &runtime).expect("claimed");

@@ -1,9 +1,11 @@
 //! The texts of a task: what a claim carries beside the row that the plane keeps.
 
+use super::skills::Skill;
 use crate::agent_double::Step;
 use crate::secret::Secret;
 use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
 use longshore_core::plane::{Subject, limits};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,10 +25,42 @@ pub struct Content {
     pub custom_args: Vec<String>,
     /// Extra environment for the agent CLI.
     pub custom_env: BTreeMap<String, Secret>,
+    /// Comments before the one that triggered the work, oldest first.
+    pub comments: Vec<Comment>,
     /// More fields of the claim's `agent` object; they replace what is there.
     pub agent_fields: Map<String, Value>,
     /// More fields of the claimed task; they replace what is there, its ids included.
     pub task_fields: Map<String, Value>,
+}
+
+/// A comment that a task is to read, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comment {
+    /// Its id.
+    pub id: String,
+    /// The first comment of its thread; empty for itself.
+    pub thread_id: String,
+    /// `member` or `agent`.
+    pub author_type: String,
+    /// Who wrote it.
+    pub author_name: String,
+    /// What it says.
+    pub content: String,
+    /// When: RFC 3339.
+    pub created_at: String,
+}
+
+impl Content {
+    /// Whether the task is to work in a worktree of a directory of this daemon's machine.
+    pub(super) fn wants_worktree(&self, daemon_id: &str) -> bool {
+        let resources = self.task_fields.get("project_resources").and_then(Value::as_array);
+        resources.into_iter().flatten().any(|resource| {
+            let at = &resource["resource_ref"];
+            resource["resource_type"] == "local_directory"
+                && at["daemon_id"] == daemon_id
+                && at["execution_mode"] == "worktree"
+        })
+    }
 }
 
 impl fmt::Debug for Content {
@@ -63,6 +97,8 @@ pub struct TaskSpec {
     pub prior_work_dir: Option<String>,
     /// Its texts.
     pub content: Content,
+    /// What its agent's skills are from now on; `None` leaves them as they are.
+    pub skills: Option<Vec<Skill>>,
 }
 
 impl TaskSpec {
@@ -80,6 +116,7 @@ impl TaskSpec {
             prior_session: None,
             prior_work_dir: None,
             content: Content::default(),
+            skills: None,
         }
     }
 
@@ -101,6 +138,13 @@ impl TaskSpec {
     #[must_use]
     pub fn field(mut self, name: &str, value: Value) -> Self {
         self.content.task_fields.insert(name.into(), value);
+        self
+    }
+
+    /// With one more skill of its agent.
+    #[must_use]
+    pub fn skill(mut self, skill: Skill) -> Self {
+        self.skills.get_or_insert_default().push(skill);
         self
     }
 

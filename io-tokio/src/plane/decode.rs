@@ -6,6 +6,7 @@ use longshore_core::plane::{Text, Usage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Reads the first JSON value of a body.
 pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
@@ -40,8 +41,9 @@ bodies! {
         device_name: Text = "text",
         cli_version: Text = "text",
         launched_by: Text = "text",
+        legacy_daemon_ids: Vec<Text> = "nullable",
         runtimes: Vec<RegisterRuntime> = "nullable",
-        failed_profiles: Vec<Value> = "nullable",
+        failed_profiles: Vec<RegisterFailed> = "nullable",
     }
     /// One CLI of it.
     RegisterRuntime {
@@ -51,8 +53,37 @@ bodies! {
         status: String = "nullable",
         profile_id: String = "nullable",
     }
+    /// One profile of it that cannot be used.
+    RegisterFailed {
+        profile_id: String = "nullable",
+        command_name: Text = "text",
+        reason: Text = "text",
+    }
     /// `deregister`.
-    Deregister { runtime_ids: Vec<String> = "nullable", }
+    Deregister {
+        runtime_ids: Vec<String> = "nullable",
+        offline_reasons: BTreeMap<String, Reason> = "nullable",
+    }
+    /// Why a runtime goes offline.
+    Reason {
+        code: Text = "text",
+        detail: Text = "text",
+        repair: Option<Mend> = "nullable",
+    }
+    /// What mends it.
+    Mend {
+        package: Text = "text",
+        command: Text = "text",
+        shell: Text = "text",
+    }
+    /// `skill-bundles/resolve`.
+    Resolve { skills: Vec<WantedSkill> = "nullable", }
+    /// One skill of it.
+    WantedSkill {
+        id: String = "nullable",
+        source: String = "nullable",
+        hash: String = "nullable",
+    }
     /// `heartbeat`.
     Heartbeat { runtime_id: String = "nullable", }
     /// The batch claim.

@@ -3,11 +3,15 @@
 //! [`Server`] is started in a tokio runtime and holds everything in memory. Besides the daemon's wire it has an operator's side
 //! (enqueue, cancel, look), a log of every request, and [`faults`] that a test can put between the two.
 
+mod access;
+mod capabilities;
 mod content;
 mod decode;
 mod door;
 pub mod faults;
+mod links;
 mod log;
+mod operator;
 mod pass;
 mod reply;
 mod routes;
@@ -15,16 +19,22 @@ pub mod scenario;
 mod server;
 mod shape;
 mod shared;
+mod skills;
 mod socket;
 mod waiting;
 
 #[cfg(test)]
 mod tests;
 
-pub use content::{Content, TaskSpec};
+pub use access::{Grant, Holder};
+pub use content::{Comment, Content, TaskSpec};
 pub use faults::{Action, Fault, Rule};
 pub use log::{Answer, Request};
 pub use server::{Config, Server, StartError};
+pub use skills::{Skill, SkillFile};
 pub use waiting::WaitError;
 
-pub use longshore_core::plane::{Hint, Message, Payload, Plane, Refusal, Runtime, State, Subject, Task};
+pub use longshore_core::plane::{
+    Hint, Message, OfflineReason, Payload, Plane, Profile, ProfileSpec, Refusal, Repo, Runtime, State,
+    Subject, Task,
+};

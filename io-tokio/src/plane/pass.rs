@@ -147,18 +147,30 @@ async fn ended(line: &Line) -> Response {
     Response::new(Body::empty())
 }
 
-/// Daemon routes want the server's token.
-pub(super) async fn authorised(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Every route wants a token, and a daemon's route nothing that its holder may not see. Handlers find the [`Caller`] in the request.
+pub(super) async fn authorised(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let of_daemon = request.uri().path().starts_with("/api/daemon/");
     let refused = match given.and_then(|value| value.strip_prefix("Bearer ")) {
-        None => "missing authorization header",
-        Some(token) if token != shared.lock().accepted.expose() => "invalid token",
-        Some(_) => return next.run(request).await,
+        None => Refused::new(401, "missing authorization header"),
+        Some(token) => match shared.caller(token).filter(|caller| of_daemon || caller.is_user()) {
+            None => Refused::new(401, "invalid token"),
+            Some(caller) if !shared.lock().sees_path(&caller, request.uri().path()) => {
+                Refused::new(404, "not found")
+            }
+            Some(caller) => {
+                request.extensions_mut().insert(caller);
+                return next.run(request).await;
+            }
+        },
     };
-    let refused = Refused::new(401, refused);
-    if request.uri().path().starts_with("/api/daemon/") {
+    if of_daemon {
         return refused.into_response();
     }
     // The user's side of the real server says the same as plain text.
-    raw(401, "text/plain; charset=utf-8", format!("{}\n", refused.envelope()).into_bytes())
+    raw(refused.status, "text/plain; charset=utf-8", format!("{}\n", refused.envelope()).into_bytes())
 }

@@ -1,6 +1,5 @@
-//! The server's handle: start, stop, and the operator's side.
+//! The server's handle: start, stop, what is looked at and waited for, and faults. The operator's side is in [`super::operator`].
 
-use super::content::TaskSpec;
 use super::door::{Door, DoorHandle, Line};
 use super::faults::{Fault, Rule};
 use super::log::{Log, Request};
@@ -9,9 +8,10 @@ use super::shared::{Shared, Switches};
 use super::waiting::WaitError;
 use super::{pass, routes};
 use crate::secret::Secret;
+use axum::extract::ws::Message as Frame;
 use axum::middleware::from_fn_with_state;
 use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
-use longshore_core::plane::{Hint, Message, NewTask, Plane, Refusal, Runtime, State, Subject, Task, limits};
+use longshore_core::plane::{Hint, Message, Plane, Refusal, Runtime, State, Task, limits};
 use longshore_core::time::Now;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub enum StartError {
 
 /// A running control plane. It ends with [`Server::stop`] or when it is dropped.
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     door: DoorHandle,
     addr: SocketAddr,
     tasks: JoinSet<()>,
@@ -106,8 +106,12 @@ impl Server {
         }
         plane.take_hints();
         let token = config.token.unwrap_or_else(|| Secret::new(format!("mul_{}", random_hex())));
-        let switches =
-            Switches { batch_claim: config.batch_claim, websocket: config.websocket, rpc: config.rpc };
+        let switches = Switches {
+            batch_claim: config.batch_claim,
+            websocket: config.websocket,
+            rpc: config.rpc,
+            worktree_gate: true,
+        };
         let log = Log::new(config.keep_requests);
         let shared = Arc::new(Shared::new(token, config.ping_every, plane, log, switches));
         let (door, handle) =
@@ -141,54 +145,9 @@ impl Server {
         self.addr
     }
 
-    /// Accepts this token from now on, and no other. What a control channel was opened with stays good for as long as it is open.
-    pub fn replace_token(&self, token: Secret) {
-        self.shared.act(|inner, _| inner.accepted = token);
-    }
-
     /// The token that daemons must show, as it was at the start.
     pub fn token(&self) -> &Secret {
         &self.shared.token
-    }
-
-    /// Puts a task in the queue.
-    ///
-    /// # Errors
-    /// [`Refusal::RuntimeNotFound`] if no runtime fits; see [`Plane::enqueue`].
-    pub fn enqueue(&self, spec: TaskSpec) -> Result<TaskId, Refusal> {
-        self.shared.act(|inner, now| {
-            let runtime = match spec.runtime {
-                Some(runtime) => runtime,
-                None => find_runtime(&inner.plane, &spec.provider, spec.workspace.as_ref())
-                    .ok_or(Refusal::RuntimeNotFound)?
-                    .id
-                    .clone(),
-            };
-            let unique = || Uuid::new_v4().to_string();
-            let payload = inner.keep(spec.content);
-            let new = NewTask {
-                id: spec.id,
-                priority: spec.priority,
-                max_attempts: spec.max_attempts,
-                payload,
-                prior_session: spec.prior_session.map(Into::into),
-                prior_work_dir: spec.prior_work_dir.map(Into::into),
-                ..NewTask::new(
-                    runtime,
-                    spec.agent_id.unwrap_or_else(unique),
-                    spec.subject.unwrap_or_else(|| Subject::Issue(unique().into())),
-                )
-            };
-            inner.plane.enqueue(now, new)
-        })
-    }
-
-    /// Cancels a task that has not ended; where it is then.
-    ///
-    /// # Errors
-    /// [`Refusal::TaskNotFound`].
-    pub fn cancel(&self, task: &TaskId) -> Result<State, Refusal> {
-        self.with_plane(|plane, now| plane.cancel(now, task).map(|row| row.state))
     }
 
     /// One task's row.
@@ -311,24 +270,25 @@ impl Server {
         fault
     }
 
-    /// Has the batch claim or not; without it its route is missing, as on an old server.
-    pub fn set_batch_claim(&self, on: bool) {
-        self.shared.lock().switches.batch_claim = on;
-    }
-
-    /// Has the control channel or not. Those that are open stay.
-    pub fn set_websocket(&self, on: bool) {
-        self.shared.lock().switches.websocket = on;
-    }
-
-    /// Takes claims on the control channel or not.
-    pub fn set_rpc(&self, on: bool) {
-        self.shared.lock().switches.rpc = on;
-    }
-
     /// Pushes a hint, whatever the plane thinks. One for the runtime with the empty id goes to every control channel.
     pub fn push(&self, hint: &Hint) {
         self.shared.lock().links.push(hint);
+    }
+
+    /// Sends a frame of these very words on every control channel.
+    pub fn push_text(&self, text: &str) {
+        self.shared.lock().links.send(&Frame::Text(text.into()));
+    }
+
+    /// Says goodbye on every control channel: the daemon sees a close frame, and then the end.
+    pub fn close_links(&self) {
+        self.shared.lock().links.send(&Frame::Close(None));
+    }
+
+    /// Has all control channels, those to come included, hang: nothing is read from them and nothing written to them. Or has
+    /// them go on.
+    pub fn stall_links(&self, on: bool) {
+        self.shared.lock().links.stalled.send_replace(on);
     }
 
     /// How many control channels are open.
@@ -372,7 +332,7 @@ impl Drop for Server {
     }
 }
 
-fn find_runtime<'a>(
+pub(super) fn find_runtime<'a>(
     plane: &'a Plane,
     provider: &str,
     workspace: Option<&WorkspaceId>,

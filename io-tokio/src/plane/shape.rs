@@ -1,9 +1,11 @@
 //! Rows as the wire shows them.
 
-use super::content::Content;
+use super::capabilities::Capabilities;
+use super::content::{Comment, Content};
+use super::skills::Skill;
 use crate::secret::Secret;
-use longshore_core::id::TaskId;
-use longshore_core::plane::{Completion, Message, Runtime, Subject, Task, Text};
+use longshore_core::id::{ProfileId, TaskId};
+use longshore_core::plane::{Completion, Message, Profile, Runtime, Subject, Task, Text, Workspace};
 use longshore_core::time::{Now, UnixMillis};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -74,7 +76,7 @@ pub(super) fn task_row(task: &Task, content: &Content) -> Map<String, Value> {
         "completed_at": stamp_or_null(task.ended_at),
         "result": task.result.as_ref().map_or(Value::Null, result),
         "error": task.error.as_deref(),
-        "delivered_comment_ids": [],
+        "delivered_comment_ids": delivered(task, content),
         "attribution": { "source": "direct_human", "precise": true },
     });
     let Value::Object(mut row) = row else { return Map::new() };
@@ -86,14 +88,42 @@ pub(super) fn task_row(task: &Task, content: &Content) -> Map<String, Value> {
     put("failure_reason", task.failure_reason.as_deref());
     put("parent_task_id", task.parent.as_ref().map(TaskId::as_str));
     put("work_dir", task.work_dir.as_deref());
+    put("relative_work_dir", task.work_dir.as_deref().and_then(relative));
     put("durable_work_dir", task.durable_work_dir.as_deref());
+    put("relative_durable_work_dir", task.durable_work_dir.as_deref().and_then(relative));
     put("branch_name", task.branch_name.as_deref());
     match &task.subject {
         Subject::Chat(id) => put("chat_session_id", Some(id)),
         Subject::Autopilot(id) => put("autopilot_run_id", Some(id)),
         _ => {}
     }
+    for name in OF_ROW {
+        if let Some(value) = content.task_fields.get(name) {
+            row.insert(name.into(), value.clone());
+        }
+    }
+    if !content.comments.is_empty() {
+        let ids = content.comments.iter().map(|comment| comment.id.as_str());
+        row.insert("coalesced_comment_ids".into(), ids.collect());
+    }
     row
+}
+
+/// Fields of a task's texts that every answer has, not only the claim.
+const OF_ROW: [&str; 5] =
+    ["trigger_comment_id", "trigger_summary", "handoff_note", "is_leader_task", "attribution"];
+
+/// The comments that a claim brought.
+fn delivered(task: &Task, content: &Content) -> Value {
+    let trigger = content.task_fields.get("trigger_comment_id").cloned();
+    let earlier = content.comments.iter().map(|comment| Value::from(comment.id.as_str()));
+    if task.deliveries == 0 { Value::Array(Vec::new()) } else { earlier.chain(trigger).collect() }
+}
+
+/// A task's directory below the workspaces root: its last three parts.
+fn relative(path: &str) -> Option<&str> {
+    let (at, _) = path.trim_end_matches('/').rmatch_indices('/').nth(2)?;
+    Some(&path[at + 1..])
 }
 
 fn result(of: &Completion) -> Value {
@@ -120,7 +150,7 @@ fn result(of: &Completion) -> Value {
 }
 
 /// A task as a claim hands it out, with a new token for its agent. This is the one place where secrets are shown.
-pub(super) fn claim(task: &Task, content: &Content) -> Value {
+pub(super) fn claim(task: &Task, content: &Content, skills: &[Skill], to: Capabilities) -> Value {
     let mut row = task_row(task, content);
     let mut agent = Map::new();
     agent.insert("id".into(), (&*task.agent).into());
@@ -136,6 +166,14 @@ pub(super) fn claim(task: &Task, content: &Content) -> Value {
     }
     if !content.model.is_empty() {
         agent.insert("model".into(), content.model.as_str().into());
+    }
+    if !skills.is_empty() {
+        let (name, list) = if to.skill_bundles {
+            ("skill_refs", skills.iter().map(Skill::reference).collect())
+        } else {
+            ("skills", skills.iter().map(Skill::inlined).collect())
+        };
+        agent.insert(name.into(), Value::Array(list));
     }
     agent.extend(content.agent_fields.clone());
     let token = Secret::new(format!("mat_{}", random_hex()));
@@ -156,8 +194,84 @@ pub(super) fn claim(task: &Task, content: &Content) -> Value {
     }
     row.insert("agent".into(), Value::Object(agent));
     row.extend(content.task_fields.clone());
+    if !content.comments.is_empty() {
+        if to.coalesced_comments {
+            row.insert("coalesced_comments".into(), content.comments.iter().map(comment).collect());
+        } else {
+            row.remove("coalesced_comment_ids");
+            row.insert("trigger_comment_content".into(), folded(content).into());
+        }
+    }
     Value::Object(row)
 }
+
+fn comment(of: &Comment) -> Value {
+    let mut out = json!({ "id": of.id, "content": of.content });
+    let more = [
+        ("thread_id", &of.thread_id),
+        ("author_type", &of.author_type),
+        ("author_name", &of.author_name),
+        ("created_at", &of.created_at),
+    ];
+    for (name, value) in more {
+        if !value.is_empty() {
+            out[name] = value.as_str().into();
+        }
+    }
+    out
+}
+
+/// All comments in one text, for daemons that show only one.
+fn folded(content: &Content) -> String {
+    let named = |name: &str| content.task_fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let earlier = content.comments.iter().map(|it| (it.author_name.as_str(), it.content.as_str()));
+    let all = earlier.chain([(named("trigger_author_name"), named("trigger_comment_content"))]);
+    let all = all.filter(|(_, text)| !text.is_empty());
+    let all =
+        all.map(|(author, text)| if author.is_empty() { text.into() } else { format!("{author}: {text}") });
+    all.collect::<Vec<String>>().join("\n\n")
+}
+
+/// A workspace's repositories with their version, and its settings.
+pub(super) fn repos(row: &Workspace) -> Value {
+    let list = row.repos.iter().map(|repo| {
+        let mut out = json!({ "url": &*repo.url });
+        if !repo.description.is_empty() {
+            out["description"] = (&*repo.description).into();
+        }
+        out
+    });
+    let mut urls: Vec<_> = row.repos.iter().map(|repo| &*repo.url).collect();
+    urls.sort_unstable();
+    // The plane takes nothing but an object.
+    let settings = serde_json::from_str::<Map<_, _>>(&row.settings).unwrap_or_default();
+    json!({
+        "repos": list.collect::<Vec<_>>(),
+        "repos_version": hex_digest(urls.join("\n").as_bytes()),
+        "settings": Value::Object(settings),
+    })
+}
+
+/// A runtime profile.
+pub(super) fn profile(row: &Profile) -> Value {
+    json!({
+        "id": row.id.as_str(),
+        "workspace_id": row.workspace.as_str(),
+        "display_name": &*row.spec.display_name,
+        "protocol_family": row.spec.family.as_str(),
+        "command_name": &*row.spec.command,
+        "description": row.spec.description.as_deref(),
+        "fixed_args": row.spec.fixed_args.iter().map(|arg| &**arg).collect::<Vec<_>>(),
+        "visibility": &*row.spec.visibility,
+        "created_by": OWNER,
+        "enabled": row.spec.enabled,
+        "created_at": stamp(row.created_at.wall),
+        "updated_at": stamp(row.updated_at.wall),
+    })
+}
+
+/// The one person that there is.
+pub(super) const OWNER: &str = "00000000-0000-4000-8000-00000000beef";
 
 /// A runtime's row.
 pub(super) fn runtime(row: &Runtime) -> Value {
@@ -168,7 +282,7 @@ pub(super) fn runtime(row: &Runtime) -> Value {
     };
     let device = [&*row.device_name, &*row.version];
     let device: Vec<_> = device.into_iter().filter(|part| !part.is_empty()).collect();
-    json!({
+    let mut out = json!({
         "id": row.id.as_str(),
         "workspace_id": row.workspace.as_str(),
         "daemon_id": &*row.daemon_id,
@@ -185,13 +299,17 @@ pub(super) fn runtime(row: &Runtime) -> Value {
             "launched_by": &*row.launched_by,
             "capabilities": row.capabilities.iter().map(|it| &**it).collect::<Vec<_>>(),
         },
-        "owner_id": "operator",
+        "owner_id": OWNER,
         "visibility": "private",
-        "profile_id": null,
+        "profile_id": row.profile.as_ref().map(ProfileId::as_str),
         "last_seen_at": stamp(row.last_seen.wall),
         "created_at": stamp(row.created_at.wall),
         "updated_at": stamp(row.updated_at.wall),
-    })
+    });
+    if let Some(reason) = &row.offline_reason {
+        out["metadata"]["offline_reason"] = json!({ "code": &*reason.code, "detail": &*reason.detail });
+    }
+    out
 }
 
 /// A stored message.

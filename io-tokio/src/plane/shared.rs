@@ -1,11 +1,13 @@
 //! What the handlers, the control channels and the operator share.
 
+use super::access::{Caller, Grant, Tokens};
 use super::content::Content;
 use super::faults::Fault;
+use super::links::Links;
 use super::log::{Answer, Arrival, Log};
-use super::socket::Links;
+use super::skills::Skill;
 use crate::secret::Secret;
-use longshore_core::plane::{Payload, Plane};
+use longshore_core::plane::{Payload, Plane, Text};
 use longshore_core::time::{Instant, Now, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,8 @@ pub(super) struct Switches {
     pub(super) batch_claim: bool,
     pub(super) websocket: bool,
     pub(super) rpc: bool,
+    /// Whether tasks that want a worktree are kept from daemons that do not say that they can.
+    pub(super) worktree_gate: bool,
 }
 
 pub(super) struct Shared {
@@ -37,8 +41,9 @@ pub(super) struct Inner {
     pub(super) log: Log,
     pub(super) links: Links,
     pub(super) switches: Switches,
-    /// The token that is accepted at present.
-    pub(super) accepted: Secret,
+    pub(super) tokens: Tokens,
+    /// What the agents' skills are.
+    skills: BTreeMap<Text, Arc<Vec<Skill>>>,
     contents: BTreeMap<Payload, Arc<Content>>,
     next_payload: u64,
     faults: Vec<Fault>,
@@ -54,12 +59,15 @@ impl Shared {
         log: Log,
         switches: Switches,
     ) -> Self {
+        let mut tokens = Tokens::default();
+        tokens.grant(&token, Grant::user());
         let inner = Inner {
             plane,
             log,
             links: Links::default(),
             switches,
-            accepted: token.clone(),
+            tokens,
+            skills: BTreeMap::new(),
             contents: BTreeMap::new(),
             next_payload: 0,
             faults: Vec::new(),
@@ -96,6 +104,12 @@ impl Shared {
         let mono = Instant::ZERO.after(self.elapsed() + inner.skew);
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + inner.skew;
         Now::new(mono, UnixMillis(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// Who shows this token, if it is accepted now.
+    pub(super) fn caller(&self, token: &str) -> Option<Caller> {
+        let inner = self.lock();
+        inner.tokens.caller(token, self.now(&inner).wall)
     }
 
     /// Notes a request, and finds the fault that is for it.
@@ -153,6 +167,25 @@ impl Inner {
         let payload = Payload(self.next_payload);
         self.contents.insert(payload, Arc::new(content));
         payload
+    }
+
+    /// Renews the caller's token if it ends soon: when it ends, and whether that has moved.
+    pub(super) fn renew(&mut self, caller: &Caller, now: Now) -> (Option<UnixMillis>, bool) {
+        self.tokens.renew(caller, now.wall)
+    }
+
+    /// Sets the skills of an agent. Those of agents without a remembered task go when there are too many.
+    pub(super) fn set_skills(&mut self, agent: Text, skills: Vec<Skill>) {
+        if self.skills.len() > 2 * self.plane.tasks().count() + SPARE_CONTENTS {
+            let used: BTreeSet<_> = self.plane.tasks().map(|task| task.agent.clone()).collect();
+            self.skills.retain(|agent, _| used.contains(agent));
+        }
+        self.skills.insert(agent, Arc::new(skills));
+    }
+
+    /// The skills of an agent.
+    pub(super) fn skills(&self, agent: &Text) -> Arc<Vec<Skill>> {
+        self.skills.get(agent).cloned().unwrap_or_default()
     }
 
     /// A task's texts; empty ones if there are none.

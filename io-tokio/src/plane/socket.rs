@@ -1,20 +1,24 @@
 //! The control channel: beats and claims come in, hints and answers go out.
 
+use super::access::Caller;
+use super::capabilities::Capabilities;
 use super::decode::{Claim, Frame, Heartbeat, Rpc};
 use super::door::Line;
 use super::faults::Action;
+use super::links::{Link, envelope};
 use super::log::{Answer, Arrival};
-use super::reply::{NO_ROUTE, Refused, no_route};
+use super::reply::{NO_ROUTE, Refused, no_route, raw};
 use super::routes::try_claim;
 use super::shared::Shared;
+use axum::Extension;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection};
 use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
-use longshore_core::id::RuntimeId;
-use longshore_core::plane::Hint;
+use longshore_core::id::{RuntimeId, WorkspaceId};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -31,64 +35,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much longer than the time between pings a daemon may be silent.
 const PONG_GRACE: Duration = Duration::from_secs(6);
 
-/// The open control channels.
-#[derive(Debug, Default)]
-pub(super) struct Links {
-    open: BTreeMap<u64, Link>,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Link {
-    runtimes: BTreeSet<RuntimeId>,
-    out: mpsc::Sender<Message>,
-}
-
-impl Links {
-    fn add(&mut self, link: Link) -> u64 {
-        self.next += 1;
-        self.open.insert(self.next, link);
-        self.next
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Sends a hint to every link that it concerns. A link whose daemon does not read is closed.
-    pub(super) fn push(&mut self, hint: &Hint) {
-        let frame = match hint {
-            Hint::TaskAvailable { runtime, task } => {
-                let mut payload = json!({ "runtime_id": runtime.as_str() });
-                if let Some(task) = task {
-                    payload["task_id"] = task.as_str().into();
-                }
-                envelope("daemon:task_available", &payload)
-            }
-            Hint::WorkspacesChanged => envelope("daemon:workspaces_changed", &json!({})),
-        };
-        self.open.retain(|_, link| {
-            let concerned = match hint {
-                // A hint that names no runtime is for whoever listens.
-                Hint::TaskAvailable { runtime, .. } => {
-                    runtime.as_str().is_empty() || link.runtimes.contains(runtime)
-                }
-                Hint::WorkspacesChanged => true,
-            };
-            !concerned || link.out.try_send(frame.clone()).is_ok()
-        });
-    }
-}
-
-fn envelope(kind: &str, payload: &Value) -> Message {
-    Message::Text(json!({ "type": kind, "payload": payload }).to_string().into())
-}
-
 /// The handshake: refused as plain HTTP, also for one runtime that is not there.
 pub(super) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     RawQuery(query): RawQuery,
     ConnectInfo(line): ConnectInfo<Line>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let runtimes: BTreeSet<_> = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes())
@@ -97,15 +50,27 @@ pub(super) async fn upgrade(
         .filter(|id| !id.is_empty())
         .map(RuntimeId::new)
         .collect();
+    let workspaces;
     {
         let inner = shared.lock();
         if !inner.switches.websocket {
             return no_route();
         }
+        if runtimes.is_empty() && !caller.is_user() {
+            // As plain text, like all refusals of the hub itself.
+            let refused = Refused::new(400, "runtime_ids is required");
+            return raw(400, "text/plain; charset=utf-8", format!("{}\n", refused.envelope()).into_bytes());
+        }
         if runtimes.iter().any(|id| inner.plane.runtime(id).is_none()) {
             return Refused::new(404, "runtime not found").into_response();
         }
+        if runtimes.iter().any(|id| !inner.sees_runtime(&caller, id)) {
+            return Refused::new(404, "not found").into_response();
+        }
+        let seen = inner.plane.workspaces().filter(|(id, _)| inner.sees(&caller, id));
+        workspaces = seen.map(|(id, _)| id.clone()).collect();
     }
+    let opened = Opened { runtimes, workspaces, caller, can: Capabilities::of(&headers) };
     let Ok(upgrade) = upgrade else {
         return Refused::new(400, "this is the control channel: a WebSocket handshake is needed")
             .into_response();
@@ -113,13 +78,32 @@ pub(super) async fn upgrade(
     upgrade
         .max_message_size(MAX_FRAME)
         .max_frame_size(MAX_FRAME)
-        .on_upgrade(move |socket| serve(shared, socket, runtimes, line))
+        .on_upgrade(move |socket| serve(shared, socket, opened, line))
 }
 
-async fn serve(shared: Arc<Shared>, socket: WebSocket, runtimes: BTreeSet<RuntimeId>, line: Line) {
+/// What a handshake pinned for as long as its channel is open.
+struct Opened {
+    runtimes: BTreeSet<RuntimeId>,
+    workspaces: BTreeSet<WorkspaceId>,
+    caller: Caller,
+    can: Capabilities,
+}
+
+async fn serve(shared: Arc<Shared>, socket: WebSocket, opened: Opened, line: Line) {
     let (mut sink, mut stream) = socket.split();
     let (out, mut queue) = mpsc::channel(SEND_QUEUE);
-    let number = shared.lock().links.add(Link { runtimes: runtimes.clone(), out: out.clone() });
+    let (number, mut stalled) = {
+        let links = &mut shared.lock().links;
+        let number = links.add(Link {
+            runtimes: opened.runtimes.clone(),
+            workspaces: opened.workspaces.clone(),
+            of_user: opened.caller.is_user(),
+            out: out.clone(),
+        });
+        (number, links.stalled.subscribe())
+    };
+    let opened = Arc::new(opened);
+    let mut unstalled = stalled.clone();
     shared.changed.notify_waiters();
     // The link's own sender would keep the queue open after it was dropped from the list for not reading.
     let out = out.downgrade();
@@ -134,6 +118,8 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, runtimes: BTreeSet<Runtim
                 },
                 _ = ping.tick() => Message::Ping(Vec::new().into()),
             };
+            // The sender is in the list of links, which outlives all of them.
+            let _ = stalled.wait_for(|stalled| !stalled).await;
             match tokio::time::timeout(WRITE_TIMEOUT, sink.send(frame)).await {
                 Ok(Ok(())) => {}
                 _ => return,
@@ -146,6 +132,7 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, runtimes: BTreeSet<Runtim
         let mut alive_until = tokio::time::Instant::now() + ping_every + PONG_GRACE;
         loop {
             while rpcs.try_join_next().is_some() {}
+            let _ = unstalled.wait_for(|stalled| !stalled).await;
             let Ok(Some(Ok(frame))) = tokio::time::timeout_at(alive_until, stream.next()).await else {
                 return;
             };
@@ -161,9 +148,10 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, runtimes: BTreeSet<Runtim
             };
             let Ok(frame) = serde_json::from_str::<Frame>(&text) else { continue };
             let Some(out) = out.upgrade() else { return };
-            let link = Sender { shared: Arc::clone(&shared), out, line: line.clone() };
+            let (shared, opened) = (Arc::clone(&shared), Arc::clone(&opened));
+            let link = Sender { shared, out, line: line.clone(), opened };
             match frame.r#type.as_str() {
-                "daemon:heartbeat" => link.beat(frame.payload, &runtimes).await,
+                "daemon:heartbeat" => link.beat(frame.payload).await,
                 "daemon:rpc_request" => match Arc::clone(&room).try_acquire_owned() {
                     Ok(permit) => {
                         rpcs.spawn(async move {
@@ -178,7 +166,7 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, runtimes: BTreeSet<Runtim
         }
     };
     tokio::select! { () = writer => {}, () = reader => {} }
-    shared.lock().links.open.remove(&number);
+    shared.lock().links.remove(number);
     shared.changed.notify_waiters();
 }
 
@@ -187,6 +175,7 @@ struct Sender {
     shared: Arc<Shared>,
     out: mpsc::Sender<Message>,
     line: Line,
+    opened: Arc<Opened>,
 }
 
 impl Sender {
@@ -195,10 +184,10 @@ impl Sender {
         let _ = self.out.send(frame).await;
     }
 
-    async fn beat(&self, payload: Value, runtimes: &BTreeSet<RuntimeId>) {
+    async fn beat(&self, payload: Value) {
         let Ok(beat) = serde_json::from_value::<Heartbeat>(payload.clone()) else { return };
         let runtime = RuntimeId::new(beat.runtime_id);
-        if !runtimes.contains(&runtime) {
+        if !self.opened.runtimes.contains(&runtime) {
             return;
         }
         let act = || {
@@ -236,7 +225,7 @@ impl Sender {
             let claim = serde_json::from_value::<Claim>(request.body.clone());
             match claim
                 .map_err(|why| Refused::new(400, why.to_string()))
-                .and_then(|it| try_claim(&self.shared, it))
+                .and_then(|it| try_claim(&self.shared, &self.opened.caller, self.opened.can, it))
             {
                 Ok(body) => (200, body),
                 Err(refused) => (refused.status, refused.envelope()),

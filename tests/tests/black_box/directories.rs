@@ -162,6 +162,8 @@ async fn ldr_5_to_7_a_directory_that_cannot_be_used_fails_the_task_and_is_not_to
         (resource(&json!("boat")), "not understood"),
         (twice, "two directories"),
     ];
+    // The daemon refuses a worktree itself, should a server hand one out.
+    bed.plane.set_worktree_gate(false);
     for (resources, says) in cases {
         let spec =
             TaskSpec::new("claude").script(&[write("never.txt")]).field("project_resources", resources);

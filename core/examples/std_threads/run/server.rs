@@ -145,18 +145,19 @@ impl Served {
 
     /// Takes a daemon's runtime; the first one gets a task.
     fn register(&mut self, now: Now, workspace: &str) -> Result<Value, Refusal> {
-        let entry =
-            RuntimeEntry { name: "".into(), provider: "sh".into(), version: "1".into(), online: true };
+        let entry = RuntimeEntry {
+            provider: "sh".into(),
+            version: "1".into(),
+            online: true,
+            ..RuntimeEntry::default()
+        };
         let ids = self.plane.register(
             now,
             Registration {
-                workspace: WorkspaceId::new(workspace),
-                daemon_id: DAEMON.into(),
                 device_name: "here".into(),
                 cli_version: "1".into(),
-                launched_by: "".into(),
-                capabilities: Vec::new(),
                 runtimes: vec![entry],
+                ..Registration::new(WorkspaceId::new(workspace), DAEMON)
             },
         )?;
         if let (None, Some(runtime)) = (&self.task, ids.first()) {

@@ -494,6 +494,8 @@ fn memory_is_bounded() {
     let limits = Limits {
         workspaces: 1,
         runtimes: 1,
+        profiles: 1,
+        repos: 1,
         open_tasks: 2,
         ended_tasks: 1,
         task_messages: 3,

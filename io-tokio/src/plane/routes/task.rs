@@ -33,7 +33,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/api/daemon/tasks/{task}/gc-check", get(gc_check))
 }
 
-fn row(inner: &Inner, task: &Task) -> Value {
+pub(super) fn row(inner: &Inner, task: &Task) -> Value {
     Value::Object(shape::task_row(task, &inner.content(task.payload)))
 }
 
