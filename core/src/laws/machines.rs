@@ -26,7 +26,8 @@ pub(crate) fn serving(cx: &mut Cx<'_>) -> Runtimes {
     let mut runtimes = Runtimes::default();
     runtimes.start(cx);
     loop {
-        let Some((op, probe)) = cx.env.ops.iter().next().map(|(op, kind)| (op, *kind == OpKind::Probe)) else {
+        let Some((op, probe)) = cx.env.ops.iter().next().map(|(op, kind)| (op, *kind == OpKind::Probe))
+        else {
             break;
         };
         cx.disarm(&TimerKey::Op(op));

@@ -97,7 +97,9 @@ impl AgentBook {
 
     /// Takes note of a look that ended.
     fn looked(&mut self, now: Instant, closed: &Closed<'_>) -> bool {
-        let (What::Fs(FsCall::Probe { .. }), End::Fs(result)) = (&closed.what, closed.end) else { return false };
+        let (What::Fs(FsCall::Probe { .. }), End::Fs(result)) = (&closed.what, closed.end) else {
+            return false;
+        };
         self.look = None;
         self.ended = Some(now);
         let Ok(FsReply::Probed { agents }) = result else { return false };
@@ -231,7 +233,11 @@ impl AgentBook {
     /// INV-14: taken off line only while nothing is about. What is unfit must have been found so twice.
     fn hold(&mut self, seen: &Seen<'_>, provider: &Provider, looked: bool, found: &mut Found) {
         found.require(self.tasks == 0 && self.claims.is_empty(), "INV-14", || {
-            format!("{provider} is taken off line beside {} tasks and {} claims", self.tasks, self.claims.len())
+            format!(
+                "{provider} is taken off line beside {} tasks and {} claims",
+                self.tasks,
+                self.claims.len()
+            )
         });
         let confirmed = self.unfit.get(provider).is_some_and(|since| {
             let unfit = self.seen.get(provider).copied().is_some_and(is_unfit);
@@ -245,7 +251,9 @@ impl AgentBook {
 
     /// INV-11, INV-25: why a runtime left the set.
     fn removed(&self, seen: &Seen<'_>, runtime: &RuntimeId, row: &Row, found: &mut Found) {
-        let fact = |wanted: &dyn Fn(&Fact) -> bool| seen.wants(|e| matches!(e, Effect::Fact { fact } if wanted(fact)));
+        let fact = |wanted: &dyn Fn(&Fact) -> bool| {
+            seen.wants(|e| matches!(e, Effect::Fact { fact } if wanted(fact)))
+        };
         let gone = fact(&|fact| matches!(fact, Fact::RuntimeGone { runtime: of } if of == runtime));
         if gone || !self.spaces.contains_key(&row.workspace) {
             return;
@@ -261,7 +269,10 @@ impl AgentBook {
             let held = fact(&|fact| matches!(fact, Fact::Held { provider } if *provider == row.provider));
             let named = registered.is_some_and(|(agents, _)| agents.contains(&row.provider));
             found.require(held || named, "INV-11", || {
-                format!("{runtime} of {} leaves the set, and nothing says that it cannot be used", row.provider)
+                format!(
+                    "{runtime} of {} leaves the set, and nothing says that it cannot be used",
+                    row.provider
+                )
             });
         } else {
             let told = self.spaces[&row.workspace].told;

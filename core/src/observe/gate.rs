@@ -35,7 +35,9 @@ impl GateBook {
     /// INV-48: who has the gate was told so. What the daemon does itself while nothing is about is over at the end of its step.
     pub(super) fn holds(&self, holder: Option<GateOwner>, found: &mut Found) {
         let told = if let State::Held(owner) = self.state { Some(owner) } else { None };
-        found.require(told == holder, "INV-48", || format!("{holder:?} has the gate, and {told:?} was told so"));
+        found.require(told == holder, "INV-48", || {
+            format!("{holder:?} has the gate, and {told:?} was told so")
+        });
     }
 
     pub(super) fn asked(&mut self, owner: GateOwner, ask: GateAsk) {

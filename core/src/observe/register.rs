@@ -41,8 +41,7 @@ impl RegisterBook {
             return;
         }
         let timing = seen.at.timing;
-        let most =
-            timing.register_coalesce.max(timing.register_retry * 6 / 5) + timing.profiles_patience;
+        let most = timing.register_coalesce.max(timing.register_retry * 6 / 5) + timing.profiles_patience;
         for (workspace, since) in &self.owed {
             let waits = self.open.contains_key(workspace) || self.leaving.values().any(|of| of == workspace);
             found.require(waits || seen.at.now.since(*since) <= most, "INV-17", || {

@@ -6,8 +6,8 @@ use super::world::{CLIS, Call, World, all_well};
 use crate::effect::{ApiCall, FsCall};
 use crate::error::{ApiError, FsError, Refusal};
 use crate::event::{
-    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
-    TaskStatus,
+    ApiReply, ClaimKey, Collect, Found, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome,
+    Standing, TaskStatus,
 };
 use crate::id::{EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::reason::FailReason;

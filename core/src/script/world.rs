@@ -8,7 +8,8 @@ use crate::config::{ClaimMode, Config, Timing};
 use crate::digest::fingerprint;
 use crate::effect::{ApiCall, Effect, FsCall, GateAnswer, LaunchCall, RuntimeChange, WsCmd};
 use crate::event::{
-    ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, Standing, StopKind, TaskStatus, WsEvent,
+    ApiReply, ClaimKey, Event, GateAsk, GateOwner, Registered, RunEvent, Standing, StopKind, TaskStatus,
+    WsEvent,
 };
 use crate::id::{ConnGen, OpId, Provider, RuntimeId, TaskId, WorkspaceId};
 use crate::time::{Instant, Now, UnixMillis};
@@ -243,8 +244,7 @@ impl World {
                 }
             }
             (ApiCall::Register { workspace, .. }, ApiReply::Registered { runtimes }) => {
-                let own: Vec<Registered> =
-                    runtimes.iter().filter(|r| r.profile.is_none()).cloned().collect();
+                let own: Vec<Registered> = runtimes.iter().filter(|r| r.profile.is_none()).cloned().collect();
                 let hosted = self.hosted.entry(workspace.clone()).or_default();
                 if hosted.len() < own.len() {
                     *hosted = own;

@@ -8,7 +8,9 @@ use longshore_core::event::{
     ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
     TaskStatus, WsEvent,
 };
-use longshore_core::id::{ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId};
+use longshore_core::id::{
+    ConnGen, EnvRoot, OpId, PathKey, ProfileId, Provider, RuntimeId, TaskId, WorkspaceId,
+};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Input, Runner, effect_label};

@@ -4,9 +4,11 @@
 //! They look at processes by way of Linux.
 #![cfg(target_os = "linux")]
 
+mod agent_clis;
 mod bed;
 mod cancel;
 mod credential;
+mod custom_runtimes;
 mod directories;
 mod endings;
 mod escapees;
