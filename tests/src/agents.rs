@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A session that the `claude` of a private home refuses to resume, as one that it does not know.
 pub const CLAUDE_SESSION_LOST: &str = "lost-session";
@@ -62,6 +63,19 @@ exec '{executable}' agent-double "$@"
         let path = self.path(name);
         fs::write(&path, format!("#!/bin/sh\n{script}")).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+    }
+
+    /// Puts a program there at once or not at all, in place of one that there may be. Another process writes the file: while this one forks
+    /// in other tests, a file that it has open for writing cannot be run.
+    pub(crate) fn install(&self, name: &str, content: &str) {
+        let write = r#"printf '%s' "$2" > "$1.new" && chmod 755 "$1.new" && mv "$1.new" "$1""#;
+        let status = Command::new("/bin/sh")
+            .args(["-c", write, "sh"])
+            .arg(self.path(name))
+            .arg(content)
+            .status()
+            .expect("a shell");
+        assert!(status.success(), "{name} is installed");
     }
 
     /// Where a program is.

@@ -8,7 +8,7 @@ use longshore_core::rng::Seed;
 use longshore_io_tokio::clock::{Clock, Sleeper};
 use longshore_io_tokio::config::{Env, Flags, Settings};
 use longshore_io_tokio::discover::{AGENT_CLIS, Search};
-use longshore_io_tokio::driver::{CAPABILITIES, Driver, Parts, recover};
+use longshore_io_tokio::driver::{CAPABILITIES, Driver, Host, Parts, recover};
 use longshore_io_tokio::health::HealthSnapshot;
 use longshore_io_tokio::http::{Client, ClientConfig};
 use longshore_io_tokio::identity::Identity;
@@ -17,6 +17,7 @@ use longshore_io_tokio::log::Redactor;
 use longshore_io_tokio::prepare;
 use longshore_io_tokio::service::state_dir;
 use longshore_io_tokio::supervise::Launcher;
+use longshore_io_tokio::wire::register::Repos;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -26,12 +27,12 @@ use tokio::task::JoinHandle;
 const END: Duration = Duration::from_secs(45);
 
 /// A running driver. Dropped, it stops where it is, and its runs are ended with the home.
-#[derive(Debug)]
 pub struct DriverUnderTest {
     events: mpsc::Sender<Event>,
     sleeper: Sleeper,
     running: Mutex<Option<JoinHandle<ExitReport>>>,
-    _health: watch::Receiver<HealthSnapshot>,
+    host: Arc<Host>,
+    health: watch::Receiver<HealthSnapshot>,
 }
 
 /// The last words of the core.
@@ -86,7 +87,7 @@ impl DriverUnderTest {
         let running = tokio::spawn(driver.run());
         recover(&host, left).await;
         host.set_recovered();
-        Self { events, sleeper, running: Mutex::new(Some(running)), _health: watched }
+        Self { events, sleeper, running: Mutex::new(Some(running)), host, health: watched }
     }
 
     /// The machine sleeps for so long, as far as the clock of the driver knows.
@@ -103,6 +104,16 @@ impl DriverUnderTest {
     pub async fn ask_to_stop_as(&self, how: StopKind) {
         // A driver that has ended needs no asking.
         let _ = self.events.send(Event::Stop { how }).await;
+    }
+
+    /// The repositories that it knows of a workspace.
+    pub fn repos(&self, workspace: &str) -> Arc<Repos> {
+        self.host.repos(&workspace.into())
+    }
+
+    /// What health answers say.
+    pub fn health(&self) -> HealthSnapshot {
+        self.health.borrow().clone()
     }
 
     fn running(&self) -> Option<JoinHandle<ExitReport>> {

@@ -188,6 +188,26 @@ impl Home {
         path_of(&self.workspaces_root(), &root)
     }
 
+    /// Puts a shell script among the agents' programs, at once or not at all, in place of one that there may be.
+    pub fn install(&self, name: &str, script: &str) {
+        self.agents.install(name, &format!("#!/bin/sh\n{script}\n"));
+    }
+
+    /// Puts a file there that may be run, and that the system cannot run.
+    pub fn install_broken(&self, name: &str) {
+        self.agents.install(name, "\u{7f}?");
+    }
+
+    /// The line of a shell script that becomes the agent double.
+    pub fn double(&self) -> String {
+        format!("exec '{}' agent-double \"$@\"", self.executable.display())
+    }
+
+    /// A `PATH` on which the agents' programs are.
+    pub fn path_with_agents(&self) -> String {
+        format!("{}:{}", self.agents.path("").display(), self.env["PATH"])
+    }
+
     /// Where an agent's program is.
     pub fn agent(&self, name: &str) -> PathBuf {
         self.agents.path(name)

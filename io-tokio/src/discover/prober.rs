@@ -166,7 +166,7 @@ impl Prober {
         }
         let found = Arc::new(found);
         let before = self.latest.send_replace(Some(found.clone()));
-        log_news(before.as_deref(), &found);
+        self.log_news(before.as_deref(), &found);
         // Only the first one counts.
         let _ = self.first.set(found.clone());
         found
@@ -210,8 +210,45 @@ impl Prober {
         end: Instant,
     ) -> Option<Result<String, Problem>> {
         let place = Place::at(program);
-        let question = Question::with_prefix(cli, place.path, prefix);
+        let question = Question::custom(cli, place.path, prefix);
         self.probes.ask(&question, place.file, Result::is_ok, end).await
+    }
+
+    /// What is not as the look before saw it.
+    fn log_news(&self, before: Option<&Discovery>, now: &Discovery) {
+        let nothing = Discovery::default();
+        let before = before.unwrap_or(&nothing);
+        for agent in now.agents.iter().filter(|agent| !before.agents.contains(agent)) {
+            tracing::info!(provider = %agent.provider, path = %agent.path.display(), version = agent.version_line, "agent found");
+            let is_known = before.agents.iter().any(|known| known.provider == agent.provider);
+            if !is_known && longshore_core::codec::for_provider(agent.provider.as_str()).is_none() {
+                tracing::warn!(
+                    provider = %agent.provider,
+                    "this version cannot run this agent yet: its tasks are prepared, started, and failed with that message"
+                );
+            }
+        }
+        for skipped in now.skipped.iter().filter(|skipped| !before.skipped.contains(skipped)) {
+            let SkippedAgent { cli, problem, .. } = skipped;
+            match problem {
+                Problem::Slow | Problem::NoVersion { .. } | Problem::Gate { .. }
+                    if self.known(cli.provider).is_some() =>
+                {
+                    tracing::warn!(
+                        provider = cli.provider,
+                        "an agent that worked does not answer as it should, and is used all the same: {problem}"
+                    );
+                }
+                _ => tracing::warn!(provider = cli.provider, "agent not used: {problem}"),
+            }
+        }
+        let is_there = |provider: &str| {
+            now.agents.iter().any(|agent| agent.cli.provider == provider)
+                || now.skipped.iter().any(|skipped| skipped.cli.provider == provider)
+        };
+        for agent in before.agents.iter().filter(|agent| !is_there(agent.cli.provider)) {
+            tracing::warn!(provider = %agent.provider, path = %agent.path.display(), "an agent that worked is not found any more; its runtimes stay for now");
+        }
     }
 
     /// Ends what is still asked. When this is done, no process of it is left.
@@ -225,30 +262,4 @@ impl Prober {
 /// The version line of an agent CLI that can be used.
 pub(super) fn usable(cli: &AgentCli, answer: Answer) -> Answer {
     answer.and_then(|line| probe::recent_enough(cli, line))
-}
-
-/// What is not as the look before saw it.
-fn log_news(before: Option<&Discovery>, now: &Discovery) {
-    let nothing = Discovery::default();
-    let before = before.unwrap_or(&nothing);
-    for agent in now.agents.iter().filter(|agent| !before.agents.contains(agent)) {
-        tracing::info!(provider = %agent.provider, path = %agent.path.display(), version = agent.version_line, "agent found");
-        let is_known = before.agents.iter().any(|known| known.provider == agent.provider);
-        if !is_known && longshore_core::codec::for_provider(agent.provider.as_str()).is_none() {
-            tracing::warn!(
-                provider = %agent.provider,
-                "this version cannot run this agent yet: its tasks are prepared, started, and failed with that message"
-            );
-        }
-    }
-    for skipped in now.skipped.iter().filter(|skipped| !before.skipped.contains(skipped)) {
-        tracing::warn!(provider = skipped.cli.provider, "agent not used: {}", skipped.problem);
-    }
-    let is_there = |provider: &str| {
-        now.agents.iter().any(|agent| agent.cli.provider == provider)
-            || now.skipped.iter().any(|skipped| skipped.cli.provider == provider)
-    };
-    for agent in before.agents.iter().filter(|agent| !is_there(agent.cli.provider)) {
-        tracing::warn!(provider = %agent.provider, path = %agent.path.display(), "agent not found any more; its runtimes stay for now");
-    }
 }

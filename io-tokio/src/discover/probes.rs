@@ -22,17 +22,21 @@ pub(super) struct Question {
     pub(super) args: Vec<String>,
     /// Arguments that make it say that it speaks the daemon's protocol, where it must.
     pub(super) gate: Option<&'static [&'static str]>,
+    /// Whether it is the program of a custom runtime. There may be many of those, and they have a queue of their own.
+    is_custom: bool,
 }
 
 impl Question {
     pub(super) fn new(cli: &AgentCli, program: PathBuf) -> Self {
-        Self { gate: cli.gate_args, ..Self::with_prefix(cli, program, &[]) }
+        let args = cli.version_args.iter().map(|arg| (*arg).to_owned()).collect();
+        Self { program, args, gate: cli.gate_args, is_custom: false }
     }
 
     /// As a custom runtime is asked: its own arguments come first.
-    pub(super) fn with_prefix(cli: &AgentCli, program: PathBuf, prefix: &[String]) -> Self {
+    pub(super) fn custom(cli: &AgentCli, program: PathBuf, prefix: &[String]) -> Self {
         let own = cli.version_args.iter().map(|arg| (*arg).to_owned());
-        Self { program, args: prefix.iter().cloned().chain(own).collect(), gate: None }
+        let args = prefix.iter().cloned().chain(own).collect();
+        Self { program, args, gate: None, is_custom: true }
     }
 }
 
@@ -53,12 +57,14 @@ struct Asked {
 pub(super) struct Probes {
     env: Env,
     room: Arc<Semaphore>,
+    custom_room: Arc<Semaphore>,
     asked: Mutex<BTreeMap<Question, Asked>>,
 }
 
 impl Probes {
     pub(super) fn new(env: Env) -> Self {
-        Self { env, room: Arc::new(Semaphore::new(PROBES_AT_ONCE)), asked: Mutex::default() }
+        let room = || Arc::new(Semaphore::new(PROBES_AT_ONCE));
+        Self { env, room: room(), custom_room: room(), asked: Mutex::default() }
     }
 
     fn asked(&self) -> MutexGuard<'_, BTreeMap<Question, Asked>> {
@@ -107,7 +113,8 @@ impl Probes {
             asked.retain(|_, known| known.answer.borrow().is_none());
         }
         let (tell, answer) = watch::channel(None);
-        let (env, room, of) = (self.env.clone(), self.room.clone(), question.clone());
+        let room = if question.is_custom { &self.custom_room } else { &self.room };
+        let (env, room, of) = (self.env.clone(), room.clone(), question.clone());
         let task = tokio::spawn(async move {
             // It is never closed.
             let _permit = room.acquire().await;

@@ -209,7 +209,7 @@ async fn a_program_that_is_known_to_work_is_asked_again_only_by_a_look_at_all_or
     let prober = machine.prober(&["claude"], BTreeMap::new());
     let version_of = |found: &Discovery| found.agents[0].version_line.clone();
     for all in [true, false, false] {
-        assert_eq!(version_of(&*prober.look(all).await.expect("a look")), "2.1.0");
+        assert_eq!(version_of(&prober.look(all).await.expect("a look")), "2.1.0");
     }
     assert_eq!(asked(&claude), 1);
     fs::write(&version, "2.2.0").expect("written");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
 /// Most custom runtimes of one workspace; the rest is not used.
-const MAX_PROFILES: usize = 1000;
+const MAX_PROFILES: usize = 256;
 
 /// All custom runtimes of a workspace.
 #[derive(Debug)]

@@ -4,13 +4,15 @@
 //! They look at processes by way of Linux.
 #![cfg(target_os = "linux")]
 
-mod actions;
-mod answers;
 mod access;
+mod actions;
+mod agent_clis;
+mod answers;
 mod bed;
 mod cancel;
 mod collected;
 mod credential;
+mod custom_runtimes;
 mod directories;
 mod endings;
 mod escapees;
