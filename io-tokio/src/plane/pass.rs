@@ -139,6 +139,8 @@ fn cut(bytes: &Bytes, first: usize, line: Line, end: fn(&Line)) -> Body {
             match left {
                 Some(some) if !some.is_empty() => Some((Ok(some), None)),
                 _ => {
+                    // What was given before is on its way when this is asked for again.
+                    tokio::task::yield_now().await;
                     end(&line);
                     Some((Err(std::io::Error::other("the answer was cut short on purpose")), None))
                 }

@@ -133,10 +133,10 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, opened: Opened, line: Lin
         let mut alive_until = tokio::time::Instant::now() + ping_every + PONG_GRACE;
         loop {
             while rpcs.try_join_next().is_some() {}
-            let _ = unstalled.wait_for(|stalled| !stalled).await;
             let Ok(Some(Ok(frame))) = tokio::time::timeout_at(alive_until, stream.next()).await else {
                 return;
             };
+            let _ = unstalled.wait_for(|stalled| !stalled).await;
             let text = match frame {
                 Message::Pong(_) => {
                     alive_until = tokio::time::Instant::now() + ping_every + PONG_GRACE;

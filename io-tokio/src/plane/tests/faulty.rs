@@ -110,7 +110,7 @@ async fn an_answer_can_stop_at_any_byte_for_good_or_for_a_while() {
     let status = format!("/api/daemon/tasks/{task}/status");
     let whole = "{\"status\":\"running\"}\n";
     let of = |action: Action| Rule::new("GET", "/api/daemon/tasks/*/status", action);
-    let mut body = async |action: Action| {
+    let body = async |action: Action| {
         let fault = server.fault(of(action));
         let mut answer = client.send(Method::GET, &status, "").await?;
         let mut got = Vec::new();

@@ -63,7 +63,7 @@ async fn repositories_and_settings_come_with_a_version_of_their_addresses() {
     assert_eq!(got["repos"], json!([{ "url": "https://b" }, { "url": "https://a", "description": "main" }]));
     assert_eq!(got["settings"], json!({ "github_enabled": false }));
     // sha256 of "https://a\nhttps://b"
-    let version = crate::plane::shape::hex_digest(b"https://a\nhttps://b");
+    let version = shape::hex_digest(b"https://a\nhttps://b");
     assert_eq!((&got["repos_version"], &got["workspace_id"]), (&json!(version), &json!("ws-1")));
     let body = json!({ "workspace_id": "ws-1", "daemon_id": "d", "runtimes": [{ "type": "claude" }] });
     let (_, reply) = client.post("/api/daemon/register", body).await;

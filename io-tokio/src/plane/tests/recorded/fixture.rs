@@ -17,10 +17,6 @@ impl Line {
         self.0["dir"] == "server->daemon"
     }
 
-    pub(super) fn is_note(&self) -> bool {
-        self.0["dir"] == "note"
-    }
-
     pub(super) fn text(&self, field: &str) -> &str {
         self.0[field].as_str().unwrap_or_default()
     }

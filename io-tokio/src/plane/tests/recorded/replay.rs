@@ -42,6 +42,9 @@ pub(super) async fn replay(world: &World, fixture: &Fixture, found: &mut Found) 
     let (links, hints) = (BTreeMap::new(), BTreeSet::new());
     let mut replay = Replay { story, fixture, http, etag: String::new(), links, hints, found };
     for (at, line) in fixture.lines.iter().enumerate() {
+        if line.is_from_server() && line.method() == "WS-TEXT" {
+            replay.open_if_not(line).await;
+        }
         replay.story.before(fixture, at);
         if !line.is_from_daemon() {
             continue;
@@ -163,15 +166,20 @@ impl Replay<'_> {
         let can = can.unwrap_or("skill-bundles-v1,coalesced-comments-v1,local-worktree-v1");
         request.headers_mut().insert("x-client-capabilities", can.parse().expect("a value"));
         let stream = TcpStream::connect(address).await.expect("connected");
-        client_async(request, stream).await.expect("the runtimes are there").0
+        let opened = client_async(request, stream).await;
+        opened.unwrap_or_else(|why| panic!("{}: {why}: {ids:?}", self.fixture.name)).0
     }
 
-    async fn frame(&mut self, line: &Line, at: usize) {
-        let Some(recorded) = answer_to(self.fixture, at) else { return };
+    async fn open_if_not(&mut self, line: &Line) {
         if !self.links.contains_key(&line.link()) {
             let link = self.open_before(line).await;
             self.links.insert(line.link(), link);
         }
+    }
+
+    async fn frame(&mut self, line: &Line, at: usize) {
+        let Some(recorded) = answer_to(self.fixture, at) else { return };
+        self.open_if_not(line).await;
         let text = self.story.told(&line.request().to_string());
         let sent: Value = serde_json::from_str(&text).expect("a frame");
         let is_claim = sent["type"] == "daemon:rpc_request";

@@ -4,7 +4,7 @@ use super::fixture::{Fixture, Line, World, claimed};
 use crate::plane::{Config, Server, State, Subject, TaskSpec};
 use crate::secret::Secret;
 use longshore_core::id::{RuntimeId, TaskId};
-use longshore_core::plane::{Registration, RuntimeEntry};
+use longshore_core::plane::{Failure, Registration, RuntimeEntry};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,14 +56,12 @@ fn text(of: &Value) -> String {
 impl<'a> Story<'a> {
     pub(super) async fn begin(world: &'a World, fixture: &Fixture) -> Self {
         let token = fixture.lines.iter().flat_map(Line::headers).find(|(name, _)| *name == "Authorization");
-        let token = token.map_or("", |(_, value)| value.trim_start_matches("Bearer "));
-        // Where the recorded server did not know the token, ours does not either.
-        let known = fixture.lines.iter().all(|line| line.is_spoilt() || line.status() != Some(401));
+        let token = token.map(|(_, value)| Secret::new(value.trim_start_matches("Bearer ")));
         let named = |id: &str| fixture.lines.iter().any(|line| line.path().contains(id) || holds(line, id));
         let workspaces = world.workspaces.iter().filter(|(id, _)| named(id) || id.ends_with("00"));
         let config = Config {
             seed: Some(1),
-            token: known.then(|| Secret::new(token)),
+            token,
             workspaces: workspaces.map(|(id, name)| (id.clone(), name.clone())).collect(),
             ..Config::default()
         };
@@ -90,21 +88,26 @@ impl<'a> Story<'a> {
                 shown.extend(self.world.runtimes.keys().filter(|id| holds(line, id)));
             }
         }
-        for id in before {
-            let row = &self.world.runtimes[id];
-            let entry = RuntimeEntry {
-                name: text(&row["name"]).into(),
-                provider: text(&row["provider"]).into(),
-                online: true,
-                ..RuntimeEntry::default()
-            };
-            let from = Registration {
-                runtimes: vec![entry],
-                ..Registration::new(text(&row["workspace_id"]).as_str().into(), text(&row["daemon_id"]))
-            };
-            let ours = self.server.with_plane(|plane, now| plane.register(now, from)).expect("registered");
-            self.ids.insert(id.clone(), ours[0].to_string());
+        let before: Vec<_> = before.into_iter().cloned().collect();
+        for id in &before {
+            self.register(id);
         }
+    }
+
+    fn register(&mut self, id: &str) {
+        let row = &self.world.runtimes[id];
+        let entry = RuntimeEntry {
+            name: text(&row["name"]).into(),
+            provider: text(&row["provider"]).into(),
+            online: true,
+            ..RuntimeEntry::default()
+        };
+        let from = Registration {
+            runtimes: vec![entry],
+            ..Registration::new(text(&row["workspace_id"]).as_str().into(), text(&row["daemon_id"]))
+        };
+        let ours = self.server.with_plane(|plane, now| plane.register(now, from)).expect("registered");
+        self.ids.insert(id.to_owned(), ours[0].to_string());
     }
 
     /// Brings the tasks that were claimed before the recording begins to where they are then.
@@ -115,6 +118,7 @@ impl<'a> Story<'a> {
                 let parent = text(&task["parent_task_id"]);
                 if !parent.is_empty() && shown.insert(parent.clone()) {
                     self.bring(&parent, true);
+                    self.pin(&parent, &task);
                 }
                 shown.insert(text(&task["id"]));
             }
@@ -126,22 +130,45 @@ impl<'a> Story<'a> {
             };
             if shown.insert(id.clone()) {
                 let prepares = ["/start", "/prepare-lease", "/resolve"];
-                self.bring(&id, !prepares.iter().any(|end| line.path().ends_with(end)));
+                let prepares = prepares.iter().any(|end| line.path().ends_with(end));
+                let never_started = line.response().get("started_at").is_some_and(Value::is_null);
+                self.bring(&id, !prepares && !never_started);
             }
         }
     }
 
-    /// A task that was claimed, and perhaps started.
+    /// A task that was claimed, and perhaps started; if it is a retry, after the failure of the one before.
     fn bring(&mut self, id: &str, running: bool) {
         let Some(task) = self.world.tasks.get(id).cloned() else { return };
-        self.enqueue(&task);
-        let (runtime, id) = (RuntimeId::new(self.ours(&text(&task["runtime_id"]))), TaskId::from(id));
+        let runtime = text(&task["runtime_id"]);
+        if !self.ids.contains_key(&runtime) {
+            self.register(&runtime);
+        }
+        let parent = text(&task["parent_task_id"]);
+        if self.world.tasks.contains_key(&parent) {
+            self.bring(&parent, true);
+            self.pin(&parent, &task);
+            let failed = TaskId::new(self.ours(&parent));
+            let with = Failure { failure_reason: "runtime_recovery".into(), ..Failure::default() };
+            self.server.with_plane(|plane, now| plane.fail(now, &failed, &with).map(drop)).expect("it runs");
+        }
+        self.queued(&task);
+        let (runtime, id) = (RuntimeId::new(self.ours(&runtime)), TaskId::new(self.ours(id)));
         self.server.with_plane(|plane, now| {
             plane.claim_one(now, &runtime).expect("a live runtime");
             if running {
                 plane.start(now, &id).expect("claimed");
             }
         });
+    }
+
+    /// The task had told where its work can be taken up, as its retry shows.
+    fn pin(&mut self, id: &str, retry: &Value) {
+        let (session, dir) = (text(&retry["prior_session_id"]), text(&retry["prior_work_dir"]));
+        let id = TaskId::new(self.ours(id));
+        if !(session.is_empty() && dir.is_empty()) {
+            self.server.with_plane(|plane, _| plane.pin_session(&id, &session, &dir)).expect("there");
+        }
     }
 
     /// Our name for a recorded id.
@@ -166,10 +193,16 @@ impl<'a> Story<'a> {
     pub(super) fn before(&mut self, fixture: &Fixture, at: usize) {
         let line = &fixture.lines[at];
         let answer = line.response();
+        if line.is_from_daemon() {
+            // All recorded tokens have the same neutral text, also one that the server did not know.
+            let unknown = !line.is_spoilt() && line.status() == Some(401);
+            let token = if unknown { Secret::new("another") } else { self.server.token().clone() };
+            self.server.replace_token(token);
+        }
         match (line.method(), line.path()) {
             ("GET", "/api/daemon/workspaces") if line.status() == Some(200) => self.memberships(answer),
             ("GET", path) if path.ends_with("/status") && answer["status"] == "cancelled" => {
-                let id = TaskId::from(path.rsplit('/').nth(1).unwrap_or_default());
+                let id = TaskId::new(self.ours(path.rsplit('/').nth(1).unwrap_or_default()));
                 self.server.cancel(&id).expect("a task of the story");
             }
             (_, path) if path.ends_with("/issues/gc-check") => self.issues(path, answer),
@@ -246,7 +279,8 @@ impl<'a> Story<'a> {
                 spec.content.task_fields.insert(name.clone(), value.clone());
             }
         }
-        self.server.enqueue(spec).expect("a task of the story");
+        let made = self.server.enqueue(spec);
+        made.unwrap_or_else(|why| panic!("{}: {why}", task["id"]));
     }
 
     fn memberships(&self, listed: &Value) {
