@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ const QUEUE: &str = "LONGSHORE_TEST_QUEUE";
 /// How long a step may take that takes milliseconds.
 const SOON: Duration = Duration::from_secs(30);
 const TASKS: usize = 60;
-/// What daemons have been told when a server is killed, each time.
+/// Answers (a claimed task, a start, an end) after which the server is killed, each time.
 const KILLED_AFTER: [usize; 3] = [25, 70, 120];
 
 /// A server in a process of its own.
@@ -47,9 +48,10 @@ impl Victim {
         Self { process, url, token }
     }
 
-    fn kill(mut self) {
-        kill_process(Pid::from_child(&self.process), Signal::KILL).expect("it is there");
-        self.process.wait().expect("ended");
+    /// Waits for its end.
+    fn wait(mut self) {
+        let ended = self.process.wait().expect("ended");
+        assert_eq!(ended.signal(), Some(9), "it ends by a kill and by nothing else");
     }
 }
 
@@ -63,6 +65,12 @@ fn serve(queue: &Path) {
         let never = server.wait_until(Duration::from_mins(5), |_| None::<()>).await;
         never.expect("it is killed long before");
     });
+}
+
+fn client() -> Client {
+    // Another test may have been first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().timeout(SOON).build().expect("a client")
 }
 
 /// What the daemon was told of a task: the furthest.
@@ -81,6 +89,8 @@ struct Daemon {
     told: Arc<Mutex<BTreeMap<String, Told>>>,
     /// Starts that were accepted, by task.
     starts: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// The server, and how much is to be told before it is killed.
+    kill: Option<(Pid, usize)>,
 }
 
 impl Daemon {
@@ -92,11 +102,15 @@ impl Daemon {
         Some((status, serde_json::from_str(&text).unwrap_or_default()))
     }
 
-    fn tell(&self, task: &str, told: Told) -> usize {
+    /// Notes what was answered. The server is killed as soon as that is enough, whatever it is at for the others.
+    fn tell(&self, task: &str, told: Told) {
         let mut all = self.told.lock().expect("whole");
         let known = all.entry(task.into()).or_insert(told);
         *known = (*known).max(told);
-        all.values().map(|told| *told as usize + 1).sum()
+        let so_far: usize = all.values().map(|told| *told as usize + 1).sum();
+        if let Some((server, _)) = self.kill.filter(|(_, enough)| so_far >= *enough) {
+            kill_process(server, Signal::KILL).expect("it is not waited for yet");
+        }
     }
 
     async fn register(&mut self) -> String {
@@ -106,8 +120,8 @@ impl Daemon {
         self.runtime.clone()
     }
 
-    /// Takes tasks from the queue to their ends until the server is gone or has none left, or `enough` was told.
-    async fn work(&self, enough: usize) {
+    /// Takes tasks from the queue to their ends until the server is gone or has none left.
+    async fn work(&self) {
         loop {
             let body = json!({ "daemon_id": "d", "runtime_ids": [self.runtime], "max_tasks": 3 });
             let Some((200, reply)) = self.post("tasks/claim", body).await else { return };
@@ -119,15 +133,11 @@ impl Daemon {
             for task in tasks {
                 let task = task.as_str().expect("an id");
                 self.tell(task, Told::Claimed);
-                if !self.finish(task).await || self.told_in_all() >= enough {
+                if !self.finish(task).await {
                     return;
                 }
             }
         }
-    }
-
-    fn told_in_all(&self) -> usize {
-        self.told.lock().expect("whole").values().map(|told| *told as usize + 1).sum()
     }
 
     /// Starts and completes a claimed task. False if the server is gone.
@@ -170,15 +180,16 @@ fn a_killed_control_plane_forgets_and_doubles_nothing() {
         let ids = fill(&queue).await;
         let (told, starts) = (Arc::default(), Arc::default());
         let mut daemon = Daemon {
-            http: Client::builder().no_proxy().timeout(SOON).build().expect("a client"),
+            http: client(),
             url: String::new(),
             token: String::new(),
             runtime: String::new(),
             told: Arc::clone(&told),
             starts: Arc::clone(&starts),
+            kill: None,
         };
         let mut last = None;
-        for enough in KILLED_AFTER.into_iter().chain([usize::MAX]) {
+        for enough in KILLED_AFTER.into_iter().map(Some).chain([None]) {
             let victim = Victim::start(&queue);
             (daemon.url, daemon.token) = (victim.url.clone(), victim.token.clone());
             let same = daemon.register().await;
@@ -193,18 +204,15 @@ fn a_killed_control_plane_forgets_and_doubles_nothing() {
                 };
                 assert!(kept, "{task} was {told:?} and is {status}");
             }
-            if enough < usize::MAX {
+            if let Some(enough) = enough {
+                daemon.kill = Some((Pid::from_child(&victim.process), enough));
                 // Several at a time, so that the kill comes amid many calls.
-                tokio::join!(
-                    daemon.work(enough),
-                    daemon.work(enough),
-                    daemon.work(enough),
-                    daemon.work(enough)
-                );
-                victim.kill();
+                tokio::join!(daemon.work(), daemon.work(), daemon.work(), daemon.work());
+                victim.wait();
                 continue;
             }
-            daemon.work(usize::MAX).await;
+            daemon.kill = None;
+            daemon.work().await;
             // Those of which the daemon did not hear that they were given to it: by now nobody else has them.
             for task in &ids {
                 if daemon.status(task).await != "completed" {
@@ -214,7 +222,8 @@ fn a_killed_control_plane_forgets_and_doubles_nothing() {
             for task in &ids {
                 assert_eq!(daemon.status(task).await, "completed");
             }
-            victim.kill();
+            kill_process(Pid::from_child(&victim.process), Signal::KILL).expect("it is there");
+            victim.wait();
         }
         let starts = starts.lock().expect("whole").clone();
         assert!(starts.values().all(|times| *times == 1), "started twice: {starts:?}");
@@ -236,12 +245,13 @@ async fn fill(queue: &Path) -> BTreeSet<String> {
     let config = Config { database: Some(queue.to_owned()), ..Config::default() };
     let server = Server::start(config).await.expect("it starts");
     let mut daemon = Daemon {
-        http: Client::builder().no_proxy().build().expect("a client"),
+        http: client(),
         url: server.url(),
         token: server.token().expose().into(),
         runtime: String::new(),
         told: Arc::default(),
         starts: Arc::default(),
+        kill: None,
     };
     daemon.register().await;
     let enqueue = |_| server.enqueue(TaskSpec::new("claude")).expect("a runtime");
@@ -251,7 +261,7 @@ async fn fill(queue: &Path) -> BTreeSet<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// `cargo test --release -p longshore-tests --test kept -- --ignored --nocapture`
+/// `cargo test -p longshore-tests --test kept -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement: how many tasks a second the control plane takes to their ends, with its file and without"]
 fn throughput_with_the_file_and_without() {
@@ -264,12 +274,13 @@ fn throughput_with_the_file_and_without() {
                 let server =
                     Server::start(Config { database, ..Config::default() }).await.expect("it starts");
                 let mut first = Daemon {
-                    http: Client::builder().no_proxy().build().expect("a client"),
+                    http: client(),
                     url: server.url(),
                     token: server.token().expose().into(),
                     runtime: String::new(),
                     told: Arc::default(),
                     starts: Arc::default(),
+                    kill: None,
                 };
                 first.register().await;
                 for _ in 0..TASKS * 10 {
@@ -301,8 +312,9 @@ async fn futures(daemons: usize, as_this: &Daemon) {
             runtime: as_this.runtime.clone(),
             told: Arc::clone(&as_this.told),
             starts: Arc::clone(&as_this.starts),
+            kill: None,
         };
-        all.spawn(async move { one.work(usize::MAX).await });
+        all.spawn(async move { one.work().await });
     }
     while let Some(ended) = all.join_next().await {
         ended.expect("no panic");
