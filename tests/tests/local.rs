@@ -4,6 +4,7 @@ mod run;
 
 use run::{Bench, after, texts};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -129,4 +130,47 @@ fn with_dir_the_work_directory_is_made_below_it_out_of_the_sight_of_git() {
     let (_, err) = texts(&missing);
     assert_eq!(missing.status.code(), Some(1));
     assert!(err.contains("missing: it is no directory"), "{err}");
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
+    let bench = bench();
+    let gate = bench.path().join("gate");
+    let script = json!([
+        { "say": "Begun." },
+        { "count": { "until": gate.display().to_string(), "every": 20 } },
+        { "write": { "path": "done.txt", "text": "once" } },
+        { "result": "All done." },
+    ]);
+    let mut command = local(&bench, &[&format!("Do it. longshore-double: {script}")]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    let mut out = BufReader::new(running.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("read");
+    assert_eq!(line, "Begun.\n");
+    kill_process(Pid::from_child(&running), Signal::KILL).expect("it is there");
+    running.wait().expect("ended");
+    let place = places(&bench).pop().expect("a place");
+    let place = place.to_str().expect("text");
+    std::fs::write(&gate, "").expect("written");
+    let output = local(&bench, &["--resume", place]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.starts_with("Begun.\n") && out.ends_with("\nAll done.\n"), "{out}");
+    assert_eq!(out.matches("Begun.").count(), 1, "one agent ran, and what it said is told once: {out}");
+    assert_eq!(
+        std::fs::read_to_string(after(&err, "work directory:").join("done.txt")).expect("written"),
+        "once"
+    );
+    assert_eq!(bench.processes(), [""; 0]);
+    let again = local(&bench, &["--resume", place]).output().expect("it ran");
+    let (out, err) = texts(&again);
+    assert!(
+        again.status.success() && out.ends_with("All done.\n"),
+        "what is over is told again: {out}\n{err}"
+    );
+    assert_eq!(places(&bench).len(), 1);
+    let none = local(&bench, &["--resume", "nowhere"]).output().expect("it ran");
+    assert!(texts(&none).1.contains("nowhere: this is no directory of a run"), "{}", texts(&none).1);
+    assert_eq!(bench.processes(), [""; 0]);
 }

@@ -47,8 +47,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             Command::DaemonLogs(DaemonLogs { profile: global.profile, follow, lines, debug })
         }
         Some(Top::Demo { record }) => Command::Demo(Demo { record, flags: global.into_flags(), debug }),
-        Some(Top::Local { prompt, dir }) => {
-            Command::Local(Local { prompt, dir, flags: global.into_flags(), debug })
+        Some(Top::Local { prompt, dir, resume }) => {
+            let prompt = prompt.unwrap_or_default();
+            Command::Local(Local { prompt, dir, resume, flags: global.into_flags(), debug })
         }
         Some(Top::Trace(Trace::Replay { file })) => Command::TraceReplay(TraceReplay { file, debug }),
         Some(Top::Trace(Trace::Simulate { seeds, from, steps, only, jobs, out })) => {
@@ -130,12 +131,16 @@ enum Top {
     /// Run one prompt with the claude of this machine, without a server
     Local {
         /// What the agent is to do
-        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-        prompt: String,
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new(), required_unless_present = "resume")]
+        prompt: Option<String>,
         /// Directory below which the agent's work directory is made, in PATH/.longshore; the agent is told of PATH, but does not
         /// work in PATH itself. Default: ~/.multica/longshore/local
         #[arg(long, value_name = "PATH")]
         dir: Option<PathBuf>,
+        /// Go on with a run that was cut off, by a kill or a power cut: PATH is the run's directory (local-…) below --dir or
+        /// ~/.multica/longshore/local
+        #[arg(long, value_name = "PATH", conflicts_with_all = ["prompt", "dir"])]
+        resume: Option<PathBuf>,
     },
     /// Recorded runs
     #[command(subcommand, arg_required_else_help = true)]

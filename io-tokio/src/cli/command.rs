@@ -139,10 +139,12 @@ pub struct Demo {
 /// `local`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Local {
-    /// What the agent is asked to do; not empty.
+    /// What the agent is asked to do; empty only where a run is resumed.
     pub prompt: String,
     /// The directory below which its work directory is made; without one the state directory of the user's daemon.
     pub dir: Option<PathBuf>,
+    /// The directory of a run that was cut off, to go on with it.
+    pub resume: Option<PathBuf>,
     /// The flags that are settings; those of `daemon start` alone are not given.
     pub flags: Flags,
     /// Whether errors are shown with their causes.

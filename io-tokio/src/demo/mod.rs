@@ -90,7 +90,8 @@ async fn show(
     let traces: Vec<PathBuf> =
         std::iter::once(own).chain(demo.record.as_ref().map(|file| cwd.join(file))).collect();
     let records = traces.iter().cloned().map(Record::Whole).collect();
-    let wanted = Wanted { settings, place, env: &env, workspace: ("demo", "Demo"), records, redactor };
+    let workspace = ("demo", "Demo");
+    let wanted = Wanted { settings, place, env: &env, workspace, database: None, records, redactor };
     let mut embedded = Embedded::start(wanted).await?;
     let scenarios = demo_tasks();
     tell("Six tasks for a control plane, a daemon and an agent of longshore's own:");

@@ -56,6 +56,9 @@ pub enum EmbeddedError {
     /// The daemon does not end.
     #[error("the daemon did not end within {0:?} and is left to the end of this program")]
     Stuck(Duration),
+    /// The task is not on the disk.
+    #[error("the task cannot be kept: {0}")]
+    NotKept(String),
     /// The control plane did not take a task.
     #[error("the embedded control plane did not take the task: {0}")]
     Enqueue(#[from] Refusal),
@@ -84,6 +87,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) env: &'a Env,
     /// Id and name of the only workspace.
     pub(crate) workspace: (&'a str, &'a str),
+    /// The file that the control plane is kept in; `None` for memory alone.
+    pub(crate) database: Option<PathBuf>,
     pub(crate) records: Vec<Record>,
     pub(crate) redactor: Redactor,
 }
@@ -91,9 +96,9 @@ pub(crate) struct Wanted<'a> {
 impl Embedded {
     /// Starts both; the daemon looks for its agent CLI and registers while this returns.
     pub(crate) async fn start(wanted: Wanted<'_>) -> Result<Self, EmbeddedError> {
-        let Wanted { mut settings, place, env, workspace: (id, name), records, redactor } = wanted;
+        let Wanted { mut settings, place, env, workspace: (id, name), database, records, redactor } = wanted;
         let workspaces = vec![(id.to_owned(), name.to_owned())];
-        let server = Server::start(Config { workspaces, ..Config::default() }).await?;
+        let server = Server::start(Config { workspaces, database, ..Config::default() }).await?;
         settings.server_url = server.url();
         settings.token = server.token().clone();
         settings.token_file = None;

@@ -5,6 +5,9 @@
 //! without `--dir` below `~/.multica/longshore/local`; it stays. The agent does not work in PATH itself: it is told that its work
 //! directory lies below it, and reaches the files there like any others of the user.
 //!
+//! The task and all that is known of it is in that directory too (`queue.redb`): a run that was killed goes on with `--resume`, whose
+//! daemon finds the agent where it is by then.
+//!
 //! What the agent says goes to standard output as it comes, and its answer last; tools, errors and paths go to standard error.
 
 pub(crate) mod embedded;
@@ -54,6 +57,12 @@ pub enum LocalError {
     /// There is no such directory.
     #[error("--dir {}: it is no directory; make it first, or name another one", .0.display())]
     NoDirectory(PathBuf),
+    /// There is no run to go on with.
+    #[error("--resume {}: this is no directory of a run (those are named local-… and hold a queue.redb)", .0.display())]
+    NoRun(PathBuf),
+    /// The run was cut off before it had a task.
+    #[error("--resume {}: the run has no task: it was cut off before that; start it anew with its prompt", .0.display())]
+    NothingLeft(PathBuf),
     /// A server was named.
     #[error(
         "{0} brings a control plane of its own and uses no other server: leave out --server-url, or use `longshore daemon start`"
@@ -72,9 +81,13 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     refuse_server(&local.flags, "local")?;
     let mut interrupts = Interrupts::catch()?;
     let mut settings = Settings::load(&local.flags, env, cwd)?;
-    let place = match &local.dir {
-        Some(dir) => below(&cwd.join(dir))?,
-        None => Place::make(&service::state_dir(&settings).join("local"), "local-")?,
+    let place = match (&local.resume, &local.dir) {
+        (Some(dir), _) => {
+            let dir = cwd.join(dir);
+            Place::of_earlier(&dir).ok_or(LocalError::NoRun(dir))?
+        }
+        (None, Some(dir)) => below(&cwd.join(dir))?,
+        (None, None) => Place::make(&service::state_dir(&settings).join("local"), "local-")?,
     };
     place.settle(&mut settings);
     let redactor = Redactor::default();
@@ -83,14 +96,36 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         tracing::warn!("{warning}");
     }
     let records = vec![service::flight_recorder(&settings)];
-    let wanted = Wanted { settings, place: &place, env, workspace: ("local", "Local"), records, redactor };
+    let wanted = Wanted {
+        settings,
+        place: &place,
+        env,
+        workspace: ("local", "Local"),
+        database: Some(place.queue()),
+        records,
+        redactor,
+    };
+    // The directory of an earlier run holds what is wanted of it: it is never thrown away.
+    let discard = |place: Place| {
+        if local.resume.is_none() {
+            place.discard()
+        }
+    };
     let mut embedded = match Embedded::start(wanted).await {
         Ok(embedded) => embedded,
         Err(error) => {
-            place.discard();
+            discard(place);
             return Err(error.into());
         }
     };
+    let earlier = match local.resume {
+        None => None,
+        Some(_) => Some(embedded.server.tasks().into_iter().max_by_key(|row| row.order)),
+    };
+    if let Some(None) = earlier {
+        embedded.daemon.stop(Duration::ZERO, &mut interrupts).await?;
+        return Err(LocalError::NothingLeft(place.dir().to_owned()).into());
+    }
     let with_log = |error: EmbeddedError| {
         tell(&format!("log: {}", place.log().display()));
         error
@@ -99,21 +134,29 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         biased;
         () = interrupts.next() => {
             embedded.daemon.stop(Duration::ZERO, &mut interrupts).await?;
-            place.discard();
+            discard(place);
             tell("error: interrupted before the agent was started");
             return Ok(Exit::Failed);
         }
         ready = embedded.ready() => match ready {
             Err(EmbeddedError::Daemon(ServeError::NoAgents(why))) => {
-                place.discard();
+                discard(place);
                 return Err(LocalError::NoClaude(why).into());
             }
             other => other.map_err(with_log)?,
         }
     }
-    let dir = local.dir.as_ref().map(|dir| cwd.join(dir));
-    let task = embedded.server.enqueue(spec(&local.prompt, dir.as_deref()));
-    let task = task.map_err(|refusal| with_log(refusal.into()))?;
+    let task = match earlier.flatten() {
+        Some(row) => row.id,
+        None => {
+            let dir = local.dir.as_ref().map(|dir| cwd.join(dir));
+            let task = embedded.server.enqueue(spec(&local.prompt, dir.as_deref()));
+            let task = task.map_err(|refusal| with_log(refusal.into()))?;
+            let kept = embedded.server.stored().await;
+            kept.map_err(|why| with_log(EmbeddedError::NotKept(why)))?;
+            task
+        }
+    };
     let mut speech = Speech::new(io::stdout(), io::stderr());
     let cut = follow(&mut embedded, &task, &mut speech, &mut interrupts).await.map_err(with_log)?;
     if let Some(why) = cut {

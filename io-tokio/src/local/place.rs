@@ -35,6 +35,18 @@ impl Place {
         Ok(Self { dir: made.keep() })
     }
 
+    /// The directory of an earlier run, which is used again. What is given back is nothing if it is none.
+    pub(crate) fn of_earlier(dir: &Path) -> Option<Self> {
+        let dir = dir.canonicalize().ok()?;
+        let place = Self { dir };
+        place.queue().is_file().then_some(place)
+    }
+
+    /// The file that holds the run's task and all that is known of it.
+    pub(crate) fn queue(&self) -> PathBuf {
+        self.dir.join("queue.redb")
+    }
+
     /// The directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
@@ -58,10 +70,10 @@ impl Place {
         Ok(path)
     }
 
-    /// Makes the log's file.
+    /// Makes the log's file, or goes on with the one of an earlier run.
     pub(crate) fn open_log(&self) -> Result<File, EmbeddedError> {
         let path = self.log();
-        let opened = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         opened.map_err(|source| EmbeddedError::Directory { path, source })
     }
 

@@ -65,11 +65,17 @@ impl Caller {
 }
 
 /// The tokens that are accepted, by their digests: no token is kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tokens {
     grants: BTreeMap<String, Grant>,
     /// Workspaces that the user is no member of any more.
     left: BTreeSet<WorkspaceId>,
+    /// Good for as long as this process runs: each one begins with a token of its own, which must not pile up in a database.
+    #[serde(skip)]
+    passing: BTreeMap<String, Grant>,
+    /// Whether it differs from what was stored.
+    #[serde(skip)]
+    touched: bool,
 }
 
 impl Tokens {
@@ -77,20 +83,29 @@ impl Tokens {
     pub(super) fn grant(&mut self, token: &Secret, grant: Grant) -> bool {
         let room = self.grants.len() < MAX_TOKENS;
         if room {
+            self.touched = true;
             self.grants.insert(digest(token.expose()), grant);
         }
         room
     }
 
+    /// Accepts this one as the user's until this process ends.
+    pub(super) fn grant_passing(&mut self, token: &Secret) {
+        self.passing.insert(digest(token.expose()), Grant::user());
+    }
+
     /// Accepts no token any more.
     pub(super) fn revoke_all(&mut self) {
+        self.touched = true;
         self.grants.clear();
+        self.passing.clear();
     }
 
     /// Who shows this token; nobody if it is not accepted or has ended.
     pub(super) fn caller(&self, token: &str, now: UnixMillis) -> Option<Caller> {
         let digest = digest(token);
-        let grant = self.grants.get(&digest).filter(|grant| grant.is_good(now))?;
+        let found = self.grants.get(&digest).or_else(|| self.passing.get(&digest));
+        let grant = found.filter(|grant| grant.is_good(now))?;
         Some(Caller { holder: grant.holder.clone(), digest })
     }
 
@@ -101,12 +116,19 @@ impl Tokens {
         if end.0.saturating_sub(now.0) > millis(RENEWED_WITHIN) {
             return (Some(end), false);
         }
+        self.touched = true;
         grant.expires_at = Some(UnixMillis(now.0.saturating_add(millis(RENEWED_FOR))));
         (grant.expires_at, true)
     }
 
+    /// Whether it has changed since the last call.
+    pub(super) fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
+    }
+
     /// Whether the user is a member of the workspace.
     pub(super) fn set_member(&mut self, workspace: WorkspaceId, member: bool) {
+        self.touched = true;
         if member {
             self.left.remove(&workspace);
         } else {

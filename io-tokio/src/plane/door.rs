@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -20,12 +21,21 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// One connection's off switch.
 #[derive(Clone, Debug)]
-pub(super) struct Line(CancellationToken);
+pub(super) struct Line {
+    cut: CancellationToken,
+    reset: Arc<AtomicBool>,
+}
 
 impl Line {
     /// From now on nothing is read and nothing is written: the peer sees the connection end.
     pub(super) fn cut(&self) {
-        self.0.cancel();
+        self.cut.cancel();
+    }
+
+    /// The same, and the peer is told at once that what it was sent counts for nothing.
+    pub(super) fn reset(&self) {
+        self.reset.store(true, Ordering::Release);
+        self.cut();
     }
 }
 
@@ -112,7 +122,7 @@ impl Door {
         Wire {
             stream,
             gone: Box::pin(cut.clone().cancelled_owned()),
-            line: Line(cut),
+            line: Line { cut, reset: Arc::default() },
             _open: era.open.token(),
         }
     }
@@ -177,6 +187,15 @@ pub(super) struct Wire {
     _open: TaskTrackerToken,
 }
 
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if self.line.reset.load(Ordering::Acquire) {
+            // A stream that is gone already needs no reset.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
 fn was_cut() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut on purpose")
 }
@@ -196,7 +215,7 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        if self.line.0.is_cancelled() {
+        if self.line.cut.is_cancelled() {
             return Poll::Ready(Err(was_cut()));
         }
         Pin::new(&mut self.stream).poll_write(cx, from)

@@ -1,4 +1,22 @@
 //! What a test can put between a daemon and the plane: answers that are wrong, late, lost or broken.
+//!
+//! A [`Rule`] says for which requests (method and path with stars, the first, the nth, from the nth on) and an [`Action`] what
+//! happens to them. Heartbeats and claims on a control channel are requests too, with the method `WS` and the path of the HTTP call that does
+//! the same; each action says what it is there, if that differs.
+//!
+//! | trouble | action |
+//! |---|---|
+//! | any status, body, type, headers (`retry-after`, `date`) | [`Action::Reply`], [`Action::error`], [`Action::error_retry_after`], [`Action::page`] |
+//! | the true answer with other headers | [`Action::Headers`] |
+//! | late, or not before the test says so | [`Action::Delay`], [`Action::Hold`], [`Action::HoldReply`] |
+//! | not done, or done and not answered | [`Action::DropRequest`], [`Action::LoseReply`] |
+//! | a body that ends too early, by the end of the connection or by its reset | [`Action::Truncate`], [`Action::Cut`], [`Action::Reset`] |
+//! | a body that stops, or comes a byte at a time | [`Action::Stall`], [`Action::Drip`] |
+//! | a body that is no answer, or has no end | [`Action::Garble`], [`Action::Flood`] |
+//! | a control channel that says goodbye | [`Action::Close`] |
+//!
+//! What is not about one request is with the [`super::Server`]: an outage (`pause`, `resume`), `cut_connections`, and for control channels
+//! `push_text`, `close_links` and `stall_links`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +56,18 @@ pub enum Action {
     Garble(Vec<u8>),
     /// Act, send half of the answer's body, and drop the connection. On a frame: half of its text.
     Truncate,
+    /// Act, send so many bytes of the answer's body, and drop the connection. On a frame: so much of its text.
+    Cut(usize),
+    /// The same, and the connection is reset: what the daemon has not read yet may be lost too. On a frame: the channel is reset.
+    Reset(usize),
+    /// Act, send so many bytes of the answer's body, and the rest when [`Fault::release`] is called. On a frame: nothing, and then all of it.
+    Stall(usize),
+    /// Act, and answer with these headers added to the true ones. On a frame: nothing changes.
+    Headers(Vec<(String, String)>),
+    /// Do not act, and answer 200 with so many bytes of JSON. On a frame: one of that size.
+    Flood(usize),
+    /// Act, and say goodbye on the control channel in place of the answer. On a request of HTTP: as [`Action::LoseReply`].
+    Close,
 }
 
 impl Action {
@@ -51,6 +81,12 @@ impl Action {
     pub fn error_retry_after(status: u16, text: &str, seconds: u64) -> Self {
         let body = serde_json::json!({ "error": text }).to_string();
         Self::Reply { status, body, headers: vec![("retry-after".into(), seconds.to_string())] }
+    }
+
+    /// A page for people, as a proxy on the way answers.
+    pub fn page(status: u16, html: &str) -> Self {
+        let headers = vec![("content-type".into(), "text/html; charset=utf-8".into())];
+        Self::Reply { status, body: html.into(), headers }
     }
 }
 

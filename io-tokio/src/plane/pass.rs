@@ -7,7 +7,7 @@ use super::reply::{Refused, raw};
 use super::shared::Shared;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -42,7 +42,7 @@ pub(super) async fn watched(
     });
     let request = Request::from_parts(parts, Body::from(body));
     let Some(fault) = fault else {
-        let response = next.run(request).await;
+        let response = served(&shared, request, next).await;
         shared.answered(number, Answer::Sent(response.status().as_u16()));
         return response;
     };
@@ -55,11 +55,15 @@ pub(super) async fn watched(
             shared.answered(number, Answer::Sent(*status));
             return canned(*status, body, headers);
         }
+        Action::Flood(bytes) => {
+            shared.answered(number, Answer::Sent(200));
+            return raw(200, "application/json", flood(*bytes).into_bytes());
+        }
         Action::Delay(time) => tokio::time::sleep(*time).await,
         Action::Hold => fault.until_released().await,
         _ => {}
     }
-    let response = next.run(request).await;
+    let response = served(&shared, request, next).await;
     let status = response.status().as_u16();
     if matches!(fault.action(), Action::HoldReply) {
         shared.held(number, status);
@@ -72,34 +76,45 @@ pub(super) async fn watched(
     }
 }
 
+/// Acts, and gives the answer when what was done is on the disk: no daemon is told of what could still be forgotten.
+async fn served(shared: &Shared, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    match shared.stored().await {
+        Ok(()) => response,
+        Err(unwritten) => Refused::new(500, unwritten.to_string()).into_response(),
+    }
+}
+
 /// What the fault leaves of an answer, and whether it counts as sent.
 async fn spoilt(fault: &Fault, line: &Line, response: Response) -> (bool, Option<Response>) {
     let (mut parts, body) = match fault.action() {
-        Action::LoseReply => return (false, None),
+        Action::LoseReply | Action::Close => return (false, None),
         Action::HoldReply => {
             fault.until_released().await;
             return (true, Some(response));
         }
-        Action::Drip { .. } | Action::Garble(_) | Action::Truncate => response.into_parts(),
-        _ => return (true, Some(response)),
+        Action::Delay(_) | Action::Hold => return (true, Some(response)),
+        _ => response.into_parts(),
     };
     // Bodies are made in memory, so they can be read.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let body = match fault.action() {
+    parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());
+    let (whole, body) = match fault.action() {
         Action::Garble(garbage) => {
             parts.headers.remove(header::CONTENT_LENGTH);
-            Body::from(garbage.clone())
+            (true, Body::from(garbage.clone()))
         }
-        Action::Drip { chunk, every } => {
-            parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());
-            dripping(bytes, (*chunk).max(1), *every)
+        Action::Headers(headers) => {
+            put(&mut parts.headers, headers);
+            (true, Body::from(bytes))
         }
-        _ => {
-            parts.headers.insert(header::CONTENT_LENGTH, bytes.len().into());
-            half(&bytes, line.clone())
-        }
+        Action::Drip { chunk, every } => (true, dripping(bytes, (*chunk).max(1), *every)),
+        Action::Stall(first) => (true, stalling(bytes, *first, fault.clone())),
+        Action::Cut(first) => (false, cut(&bytes, *first, line.clone(), Line::cut)),
+        Action::Reset(first) => (false, cut(&bytes, *first, line.clone(), Line::reset)),
+        _ => (false, cut(&bytes, bytes.len() / 2, line.clone(), Line::cut)),
     };
-    (!matches!(fault.action(), Action::Truncate), Some(Response::from_parts(parts, body)))
+    (whole, Some(Response::from_parts(parts, body)))
 }
 
 fn dripping(bytes: Bytes, chunk: usize, every: Duration) -> Body {
@@ -115,29 +130,60 @@ fn dripping(bytes: Bytes, chunk: usize, every: Duration) -> Body {
     }))
 }
 
-/// Half of it, and then the end of the connection.
-fn half(bytes: &Bytes, line: Line) -> Body {
-    let some = bytes.slice(..bytes.len() / 2);
+/// The first bytes of it, and then the end of the connection.
+fn cut(bytes: &Bytes, first: usize, line: Line, end: fn(&Line)) -> Body {
+    let some = bytes.slice(..first.min(bytes.len()));
     Body::from_stream(stream::unfold(Some(some), move |left| {
         let line = line.clone();
         async move {
-            if let Some(some) = left {
-                return Some((Ok(some), None));
+            match left {
+                Some(some) if !some.is_empty() => Some((Ok(some), None)),
+                _ => {
+                    // What was given before is on its way when this is asked for again.
+                    tokio::task::yield_now().await;
+                    end(&line);
+                    Some((Err(std::io::Error::other("the answer was cut short on purpose")), None))
+                }
             }
-            line.cut();
-            Some((Err(std::io::Error::other("the answer was cut short on purpose")), None))
         }
     }))
 }
 
+/// The first bytes of it, and the rest when the fault is released.
+fn stalling(bytes: Bytes, first: usize, fault: Fault) -> Body {
+    let mut rest = bytes;
+    let some = rest.split_to(first.min(rest.len()));
+    Body::from_stream(stream::unfold((some, Some(rest)), move |(now, rest)| {
+        let fault = fault.clone();
+        async move {
+            if !now.is_empty() {
+                return Some((Ok::<_, std::io::Error>(now), (Bytes::new(), rest)));
+            }
+            let rest = rest?;
+            fault.until_released().await;
+            Some((Ok(rest), (Bytes::new(), None)))
+        }
+    }))
+}
+
+/// JSON of so many bytes that says nothing.
+pub(super) fn flood(bytes: usize) -> String {
+    let frame = "{\"flood\":\"\"}".len();
+    format!("{{\"flood\":\"{}\"}}", "x".repeat(bytes.saturating_sub(frame)))
+}
+
 fn canned(status: u16, body: &str, headers: &[(String, String)]) -> Response {
     let mut response = raw(status, "application/json", body.as_bytes().to_vec());
+    put(response.headers_mut(), headers);
+    response
+}
+
+fn put(into: &mut HeaderMap, headers: &[(String, String)]) {
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-            response.headers_mut().insert(name, value);
+            into.insert(name, value);
         }
     }
-    response
 }
 
 /// Cuts the connection. No byte of the answer given here leaves; the server finds the connection gone and drops it.

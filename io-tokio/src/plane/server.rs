@@ -1,8 +1,10 @@
 //! The server's handle: start, stop, what is looked at and waited for, and faults. The operator's side is in [`super::operator`].
 
+use super::database::OpenError;
 use super::door::{Door, DoorHandle, Line};
 use super::faults::{Fault, Rule};
 use super::log::{Log, Request};
+use super::restored::Restored;
 use super::shape::random_hex;
 use super::shared::{Shared, Switches};
 use super::waiting::WaitError;
@@ -14,6 +16,7 @@ use longshore_core::id::{RuntimeId, TaskId, WorkspaceId};
 use longshore_core::plane::{Hint, Message, Plane, Refusal, Runtime, State, Task, limits};
 use longshore_core::time::Now;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -41,6 +44,8 @@ pub struct Config {
     pub keep_requests: usize,
     /// Time between two pings on a control channel.
     pub ping_every: Duration,
+    /// The file that everything is kept in; `None` for memory alone.
+    pub database: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -55,6 +60,7 @@ impl Default for Config {
             seed: None,
             keep_requests: 50_000,
             ping_every: Duration::from_secs(54),
+            database: None,
         }
     }
 }
@@ -74,6 +80,9 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] OpenError),
     /// The plane does not take the workspaces.
     #[error("cannot take the workspaces: {0}")]
     Workspaces(#[from] Refusal),
@@ -100,11 +109,18 @@ impl Server {
         if !config.addr.ip().is_loopback() {
             return Err(StartError::NotLoopback(config.addr));
         }
-        let mut plane = Plane::new(config.seed.unwrap_or_else(|| Uuid::new_v4().as_u64_pair().0));
+        let seed = config.seed.unwrap_or_else(|| Uuid::new_v4().as_u64_pair().0);
+        let (mut restored, writer) = match &config.database {
+            None => (Restored::new(seed), None),
+            Some(path) => {
+                let (restored, writer) = Restored::open(path, seed)?;
+                (restored, Some(writer))
+            }
+        };
         for (id, name) in &config.workspaces {
-            plane.add_workspace(WorkspaceId::from(id.as_str()), name)?;
+            restored.plane.add_workspace(WorkspaceId::from(id.as_str()), name)?;
         }
-        plane.take_hints();
+        restored.plane.take_hints();
         let token = config.token.unwrap_or_else(|| Secret::new(format!("mul_{}", random_hex())));
         let switches = Switches {
             batch_claim: config.batch_claim,
@@ -113,7 +129,7 @@ impl Server {
             worktree_gate: true,
         };
         let log = Log::new(config.keep_requests);
-        let shared = Arc::new(Shared::new(token, config.ping_every, plane, log, switches));
+        let shared = Arc::new(Shared::new(token, config.ping_every, restored, writer, log, switches));
         let (door, handle) =
             Door::bind(config.addr).map_err(|source| StartError::Listen { addr: config.addr, source })?;
         let addr = door.addr();
@@ -323,10 +339,22 @@ impl Server {
         self.door.open().await;
     }
 
-    /// Ends it: no connection is left when this returns.
+    /// Waits until everything that was done so far is in the database; without one there is nothing to wait for. What daemons do is not
+    /// answered before it is.
+    ///
+    /// # Errors
+    /// A text that says why it is not there; it is tried again without being asked for.
+    pub async fn stored(&self) -> Result<(), String> {
+        self.shared.stored().await.map_err(|why| why.to_string())
+    }
+
+    /// Ends it: no connection is left when this returns, and the database is closed.
     pub async fn stop(mut self) {
         self.door.close().await;
         self.tasks.shutdown().await;
+        let shared = Arc::clone(&self.shared);
+        // The last write waits for the disk. A runtime that ends has no use for it.
+        let _ = tokio::task::spawn_blocking(move || shared.close()).await;
     }
 }
 

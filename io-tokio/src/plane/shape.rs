@@ -102,11 +102,20 @@ pub(super) fn task_row(task: &Task, content: &Content) -> Map<String, Value> {
             row.insert(name.into(), value.clone());
         }
     }
+    attribute(&mut row, task);
     if !content.comments.is_empty() {
         let ids = content.comments.iter().map(|comment| comment.id.as_str());
         row.insert("coalesced_comment_ids".into(), ids.collect());
     }
     row
+}
+
+/// Says of a retry what it is a retry of.
+fn attribute(row: &mut Map<String, Value>, task: &Task) {
+    let attribution = row.get_mut("attribution").and_then(Value::as_object_mut);
+    if let (Some(attribution), Some(parent)) = (attribution, &task.parent) {
+        attribution.insert("retry_of_task_id".into(), parent.as_str().into());
+    }
 }
 
 /// Fields of a task's texts that every answer has, not only the claim.
@@ -194,6 +203,7 @@ pub(super) fn claim(task: &Task, content: &Content, skills: &[Skill], to: Capabi
     }
     row.insert("agent".into(), Value::Object(agent));
     row.extend(content.task_fields.clone());
+    attribute(&mut row, task);
     if !content.comments.is_empty() {
         if to.coalesced_comments {
             row.insert("coalesced_comments".into(), content.comments.iter().map(comment).collect());

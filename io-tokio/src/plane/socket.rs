@@ -8,6 +8,7 @@ use super::faults::Action;
 use super::links::{Link, envelope};
 use super::log::{Answer, Arrival};
 use super::pending;
+use super::pass::flood;
 use super::reply::{NO_ROUTE, Refused, no_route, raw};
 use super::routes::try_claim;
 use super::shared::Shared;
@@ -133,10 +134,10 @@ async fn serve(shared: Arc<Shared>, socket: WebSocket, opened: Opened, line: Lin
         let mut alive_until = tokio::time::Instant::now() + ping_every + PONG_GRACE;
         loop {
             while rpcs.try_join_next().is_some() {}
-            let _ = unstalled.wait_for(|stalled| !stalled).await;
             let Ok(Some(Ok(frame))) = tokio::time::timeout_at(alive_until, stream.next()).await else {
                 return;
             };
+            let _ = unstalled.wait_for(|stalled| !stalled).await;
             let text = match frame {
                 Message::Pong(_) => {
                     alive_until = tokio::time::Instant::now() + ping_every + PONG_GRACE;
@@ -282,11 +283,23 @@ impl Sender {
                 let body = serde_json::from_str(body).unwrap_or_else(|_| body.as_str().into());
                 return Some((*status, shape(*status, &body)));
             }
+            (Some(Action::Flood(bytes)), _) => {
+                self.shared.answered(number, Answer::Sent(200));
+                return Some((200, Message::Text(flood(*bytes).into())));
+            }
             (Some(Action::Delay(time)), _) => tokio::time::sleep(*time).await,
             (Some(Action::Hold), Some(fault)) => fault.until_released().await,
             _ => {}
         }
-        let (status, body) = act();
+        let (status, body) = match (act(), self.shared.stored().await) {
+            (done, Ok(())) => done,
+            // A beat has no such answer: none comes, as from a server in trouble.
+            (_, Err(_)) if path.ends_with("/heartbeat") => {
+                self.shared.answered(number, Answer::Dropped);
+                return None;
+            }
+            (_, Err(unwritten)) => (500, json!({ "error": unwritten.to_string() })),
+        };
         let mut frame = shape(status, &body);
         match (action, &fault) {
             (Some(Action::LoseReply), _) => {
@@ -294,11 +307,21 @@ impl Sender {
                 self.line.cut();
                 return None;
             }
-            (Some(Action::HoldReply), Some(fault)) => fault.until_released().await,
+            (Some(Action::Reset(_)), _) => {
+                self.shared.answered(number, Answer::Lost(status));
+                self.line.reset();
+                return None;
+            }
+            (Some(Action::Close), _) => {
+                self.shared.answered(number, Answer::Lost(status));
+                return Some((status, Message::Close(None)));
+            }
+            (Some(Action::HoldReply | Action::Stall(_)), Some(fault)) => fault.until_released().await,
             (Some(Action::Garble(bytes)), _) => {
                 frame = Message::Text(String::from_utf8_lossy(bytes).into_owned().into());
             }
-            (Some(Action::Truncate), _) => frame = halved(&frame),
+            (Some(Action::Truncate), _) => frame = shortened(&frame, usize::MAX),
+            (Some(Action::Cut(first)), _) => frame = shortened(&frame, *first),
             _ => {}
         }
         self.shared.answered(number, Answer::Sent(status));
@@ -316,8 +339,10 @@ fn response(id: &str, status: u16, body: &Value) -> Message {
     envelope("daemon:rpc_response", &payload)
 }
 
-fn halved(frame: &Message) -> Message {
+/// The first bytes of its text, at most half of it.
+fn shortened(frame: &Message, first: usize) -> Message {
     let text = frame.to_text().unwrap_or_default();
-    let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    Message::Text(text[..half].to_owned().into())
+    let most = first.min(text.len() / 2);
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    Message::Text(text[..end].to_owned().into())
 }

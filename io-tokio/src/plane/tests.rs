@@ -2,9 +2,12 @@
 
 mod calls;
 mod faulty;
+mod kept;
 mod link;
 mod outage;
 mod played;
+mod profiles;
+mod recorded;
 
 use super::*;
 use longshore_core::id::{RuntimeId, TaskId};
@@ -24,6 +27,8 @@ pub(super) struct Client {
     http: reqwest::Client,
     pub(super) url: String,
     pub(super) token: String,
+    /// What it says that it can do.
+    pub(super) capabilities: String,
 }
 
 impl Client {
@@ -31,7 +36,7 @@ impl Client {
         // Another test may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { http, url: server.url(), token: server.token().expose().into() }
+        Self { http, url: server.url(), token: server.token().expose().into(), capabilities: String::new() }
     }
 
     pub(super) async fn send(
@@ -41,6 +46,7 @@ impl Client {
         body: &str,
     ) -> reqwest::Result<reqwest::Response> {
         let request = self.http.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
+        let request = request.header("x-client-capabilities", &self.capabilities);
         request.body(body.to_owned()).send().await
     }
 

@@ -158,7 +158,7 @@ fn rows_that_contradict_each_other_are_refused_with_the_place() {
         ("\"running\"", "\"completed\"", "its state and its end"),
         ("\"running\"", "\"dispatched\"", "its state and its lease"),
         ("\"running\"", "\"flying\"", "unknown variant"),
-        ("{", "[", "invalid type"),
+        ("{", "[", "expected"),
     ] {
         kept.rows.insert(place.clone(), text.replacen(from, to, 1).into_bytes());
         let why = kept.restored().expect_err("damaged");

@@ -103,3 +103,59 @@ async fn a_wait_that_fails_shows_what_came_instead() {
     let failed = server.wait_for(&task, State::Completed, SOON).await.expect_err("cancelled");
     assert!(matches!(failed, WaitError::EndedOtherwise { state: "cancelled", .. }), "{failed}");
 }
+
+#[tokio::test]
+async fn an_answer_can_stop_at_any_byte_for_good_or_for_a_while() {
+    let (server, client, _, task) = running().await;
+    let status = format!("/api/daemon/tasks/{task}/status");
+    let whole = "{\"status\":\"running\"}\n";
+    let of = |action: Action| Rule::new("GET", "/api/daemon/tasks/*/status", action);
+    let body = async |action: Action| {
+        let fault = server.fault(of(action));
+        let mut answer = client.send(Method::GET, &status, "").await?;
+        let mut got = Vec::new();
+        let end = loop {
+            match answer.chunk().await {
+                Ok(Some(bytes)) => got.extend_from_slice(&bytes),
+                Ok(None) => break None,
+                Err(why) => break Some(why),
+            }
+        };
+        fault.remove();
+        reqwest::Result::Ok((String::from_utf8(got).expect("text"), end))
+    };
+    for action in [Action::Cut(5), Action::Reset(5)] {
+        let (_, end) = body(action).await.expect("a head");
+        assert!(end.is_some(), "the body has no end");
+    }
+    let (got, end) = body(Action::Headers(vec![("retry-after".into(), "3".into())])).await.expect("a head");
+    assert_eq!((got.as_str(), end.is_none()), (whole, true));
+    let (got, end) = body(Action::Flood(3 << 20)).await.expect("a head");
+    assert_eq!((got.len(), end.is_none()), (3 << 20, true));
+
+    let fault = server.fault(of(Action::Stall(5)));
+    let mut answer = client.send(Method::GET, &status, "").await.expect("a head");
+    let first = answer.chunk().await.expect("a piece").expect("some");
+    assert_eq!(&first[..], &whole.as_bytes()[..5]);
+    fault.release();
+    assert_eq!(answer.text().await.expect("the rest"), whole[5..]);
+}
+
+#[tokio::test]
+async fn a_page_for_people_comes_with_its_type_and_a_date_of_its_own() {
+    let (server, client, _, task) = running().await;
+    let Action::Reply { status, body, mut headers } = Action::page(502, "<h1>Bad gateway</h1>") else {
+        panic!("a page is an answer")
+    };
+    headers.push(("date".into(), "Thu, 01 Jan 2026 00:00:00 GMT".into()));
+    server.fault(complete(Action::Reply { status, body, headers }));
+    let path = format!("/api/daemon/tasks/{task}/complete");
+    let answer = client.send(Method::POST, &path, "{}").await.expect("an answer");
+    let header = |name: &str| answer.headers()[name].to_str().expect("text").to_owned();
+    assert_eq!(
+        (answer.status().as_u16(), header("content-type").as_str()),
+        (502, "text/html; charset=utf-8")
+    );
+    assert_eq!(header("date"), "Thu, 01 Jan 2026 00:00:00 GMT");
+    assert_eq!(answer.text().await.expect("a body"), "<h1>Bad gateway</h1>");
+}

@@ -10,9 +10,13 @@ struct Link(WebSocketStream<TcpStream>);
 
 impl Link {
     async fn open(server: &Server, runtimes: &str) -> Result<Self, Box<Error>> {
+        Self::open_as(server, runtimes, server.token().expose()).await
+    }
+
+    async fn open_as(server: &Server, runtimes: &str, token: &str) -> Result<Self, Box<Error>> {
         let url = format!("ws://{}/api/daemon/ws?runtime_ids={runtimes}", server.addr());
         let mut request = url.into_client_request().expect("a request");
-        let token = format!("Bearer {}", server.token().expose());
+        let token = format!("Bearer {token}");
         request.headers_mut().insert("authorization", token.parse().expect("a value"));
         let stream = TcpStream::connect(server.addr()).await.expect("connected");
         client_async(request, stream).await.map(|(socket, _)| Self(socket)).map_err(Box::new)
@@ -197,4 +201,60 @@ async fn a_hint_for_no_runtime_in_particular_goes_to_every_link() {
     server.push(&Hint::TaskAvailable { runtime: RuntimeId::new(""), task: None });
     let (kind, payload) = link.next().await;
     assert_eq!((kind.as_str(), payload["runtime_id"].as_str()), ("daemon:task_available", Some("")));
+}
+
+#[tokio::test]
+async fn hints_reach_only_whom_they_concern_and_a_daemons_own_token_needs_runtimes() {
+    use crate::plane::{Grant, Holder, ProfileSpec};
+    use crate::secret::Secret;
+    let (server, client, runtime, _) = queued().await;
+    server.with_plane(|plane, _| plane.add_workspace("ws-2".into(), "Two")).expect("room");
+    let own = Secret::new("mdt_own");
+    let holder = Holder::Daemon { workspace: "ws-1".into(), daemon_id: "d".into() };
+    assert!(server.grant(&own, Grant { holder, expires_at: None }));
+    assert_eq!(status_of(Link::open_as(&server, "", "mdt_own").await), 400);
+    let user = server.token().expose().to_owned();
+    let mut idle = Link::open_as(&server, "", &user).await.expect("a person needs no runtime");
+    let mut of_daemon = Link::open_as(&server, runtime.as_str(), "mdt_own").await.expect("its own runtime");
+    server.with_plane(|plane, _| plane.add_workspace("ws-3".into(), "Three")).expect("room");
+    assert_eq!(idle.next().await.0, "daemon:workspaces_changed");
+    server.add_profile("ws-2", ProfileSpec::new("p", "claude", "mine")).expect("room");
+    let (kind, payload) = idle.next().await;
+    assert_eq!(
+        (kind.as_str(), &payload["workspace_id"]),
+        ("daemon:runtime_profiles_changed", &json!("ws-2"))
+    );
+    let profile = server.add_profile("ws-1", ProfileSpec::new("p", "claude", "mine")).expect("room");
+    let first = of_daemon.next().await;
+    assert_eq!(
+        (first.0.as_str(), &first.1["runtime_profile_id"]),
+        ("daemon:runtime_profiles_changed", &json!(profile.as_str()))
+    );
+    assert!(client.get("/api/daemon/workspaces").await.0.is_success());
+}
+
+#[tokio::test]
+async fn a_channel_can_say_goodbye_talk_nonsense_or_hang() {
+    let (server, _client, runtime, _) = queued().await;
+    let mut link = Link::open(&server, runtime.as_str()).await.expect("open");
+    server.push_text("{\"type\":");
+    let Some(Message::Text(text)) = link.frame().await else { panic!("a text") };
+    assert_eq!(text.as_str(), "{\"type\":");
+    server.stall_links(true);
+    link.send("daemon:heartbeat", json!({ "runtime_id": runtime.as_str() })).await;
+    let quiet = server.wait_for_request(Duration::from_millis(100), |it| it.method == "WS").await;
+    assert!(quiet.is_err(), "it is not read");
+    server.stall_links(false);
+    assert_eq!(link.next().await.0, "daemon:heartbeat_ack");
+    let fault = server.fault(Rule::new("WS", "/api/daemon/heartbeat", Action::Reset(0)));
+    link.send("daemon:heartbeat", json!({ "runtime_id": runtime.as_str() })).await;
+    assert!(link.frame().await.is_none(), "reset");
+    fault.remove();
+    let mut link = Link::open(&server, runtime.as_str()).await.expect("open");
+    server.fault(Rule::new("WS", "/api/daemon/heartbeat", Action::Close).first(1));
+    link.send("daemon:heartbeat", json!({ "runtime_id": runtime.as_str() })).await;
+    assert!(matches!(link.frame().await, Some(Message::Close(_))));
+    let mut link = Link::open(&server, runtime.as_str()).await.expect("open");
+    server.close_links();
+    assert!(matches!(link.frame().await, Some(Message::Close(_))));
 }
