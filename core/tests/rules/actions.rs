@@ -2,8 +2,7 @@
 
 use super::harness::{Tamper, find, forged, has, hide, notice, twice};
 use longshore_core::effect::{ApiCall, Effect, Fact, FsCall};
-use longshore_core::error::ApiError;
-use longshore_core::event::{ActionKind, ApiReply, Event, WsEvent};
+use longshore_core::event::{ActionKind, Event, WsEvent};
 use longshore_core::id::{ActionId, OpId};
 
 /// Another action than all that a world asks for.
@@ -71,15 +70,6 @@ const TAMPERS: &[(&str, Tamper)] = &[
         let asked =
             matches!(event, Event::Ws { ws: WsEvent::Ack { actions, .. }, .. } if !actions.is_empty());
         asked && std::mem::replace(event, Event::stop()) != Event::stop()
-    }),
-    ("INV-59", |_, event, _| match event {
-        Event::Api {
-            r: r @ Err(ApiError::Server { .. } | ApiError::NotSent | ApiError::Unknown), ..
-        } => {
-            *r = Ok(ApiReply::Done);
-            true
-        }
-        _ => false,
     }),
 ];
 

@@ -6,7 +6,7 @@ mod models;
 mod skills;
 
 pub use book::{Ask, Book};
-pub use models::{Catalogues, MODEL_LIMIT};
+pub use models::Catalogues;
 
 use crate::config::Env;
 use crate::wire::action::{ActionReport, SkillReport};

@@ -22,8 +22,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest that one agent CLI is asked, all its ways together.
-pub const MODEL_LIMIT: Duration = Duration::from_secs(40);
 /// A list is good for so long.
 const KEPT: Duration = Duration::from_secs(60);
 /// Lists that are kept at most.
