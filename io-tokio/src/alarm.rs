@@ -87,10 +87,6 @@ mod boottime {
     }
 
     impl Timer {
-        #[expect(
-            deprecated,
-            reason = "what took its place is unsafe: it has the caller promise what an `OwnedFd` keeps, that the descriptor stays open"
-        )]
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let fd = timerfd_create(TimerfdClockId::Boottime, flags)?;
