@@ -120,6 +120,8 @@ pub enum Reaction {
     FailsTask,
     /// Sent in halves, until the one message that is refused is alone: that one is skipped and logged.
     Halves,
+    /// The directory of what is asked about is freed.
+    Frees,
     /// Skipped and logged; what comes after it goes on.
     Skips,
     /// It is over; that is logged.
@@ -148,6 +150,7 @@ impl Reaction {
             Self::FailsInstead => "a `fail` that says why",
             Self::FailsTask => "the task fails with this as its reason",
             Self::Halves => "in halves, until what is refused is alone and is skipped",
+            Self::Frees => "the directory is freed",
             Self::Skips => "skipped, logged",
             Self::Over => "over, logged",
             Self::LosesAccess => "access is lost",

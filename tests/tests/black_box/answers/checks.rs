@@ -6,6 +6,7 @@ use longshore_io_tokio::answers::{Reaction, Row, Trouble};
 use longshore_io_tokio::plane::{Action, Request, Rule, State};
 use longshore_io_tokio::wire::routes::{self, Route};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::time::timeout;
 
 type Seen = Result<(), String>;
@@ -56,6 +57,7 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
             ends(stage, &task, State::Completed).await?;
             said_once(stage, &task)
         }
+        Reaction::Frees => freed(stage, &task).await,
         Reaction::Skips => ends(stage, &task, State::Completed).await,
         Reaction::Over => over(stage, &task).await,
         Reaction::LosesAccess => access(stage, &task).await,
@@ -92,6 +94,7 @@ async fn set_up(stage: &Stage) -> Result<TaskId, String> {
         stage.daemon.stop().await;
         return Ok(task);
     }
+    stage.ask().await?;
     let task = stage.enqueue();
     if stage.route == routes::CANCEL_ACK {
         use_of(stage, &task, "/messages").await?;
@@ -190,18 +193,33 @@ async fn forgotten(stage: &Stage, task: &TaskId) -> Seen {
     use_of(stage, task, "/messages").await?;
     let gone = async {
         while !stage.home.processes_of(task).is_empty() {
-            // The next look at the status.
-            let looks = stage.uses().len() + 1;
-            let _ = stage
-                .plane
-                .wait_for_requests(looks, std::time::Duration::from_millis(200), |r: &Request| {
-                    is_of(r, stage.route)
-                })
-                .await;
+            another(stage).await;
         }
     };
     wait("the end of the run", gone).await?;
     reported(stage, task, 0)
+}
+
+/// The directory of the task goes.
+async fn freed(stage: &Stage, task: &TaskId) -> Seen {
+    ends(stage, task, State::Completed).await?;
+    let row = stage.plane.task(task).ok_or("the task is not there")?;
+    let root = stage.home.env_root(&row.workspace, task);
+    let gone = async {
+        while root.exists() {
+            another(stage).await;
+        }
+    };
+    wait("the directory to go", gone).await
+}
+
+/// The route's next use, or a moment.
+async fn another(stage: &Stage) {
+    let uses = stage.uses().len() + 1;
+    let _ = stage
+        .plane
+        .wait_for_requests(uses, Duration::from_millis(100), |r: &Request| is_of(r, stage.route))
+        .await;
 }
 
 /// The one report was the last word.

@@ -35,12 +35,18 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
             },
         )],
         Trouble::Gone => vec![("gone", Action::error(404, phrase(route)))],
-        Trouble::Refused => vec![
-            ("400", Action::error(400, "bad request")),
-            ("422", Action::error(422, "not like this")),
-            ("404 not found", Action::error(404, "not found")),
-            ("404 page", page(404)),
-        ],
+        Trouble::Refused => {
+            let mut all = vec![
+                ("400", Action::error(400, "bad request")),
+                ("422", Action::error(422, "not like this")),
+                ("404 page", page(404)),
+            ];
+            // Of a chat that is what the server says when it is gone.
+            if route != routes::GC_CHAT {
+                all.push(("404 not found", Action::error(404, "not found")));
+            }
+            all
+        }
     }
 }
 
@@ -54,7 +60,15 @@ fn garbled(route: Route) -> Vec<(&'static str, Action)> {
 
 /// The server's words for what the request is about.
 fn phrase(route: Route) -> &'static str {
-    if route.template.contains("/tasks/{}") {
+    if route == routes::GC_CHAT {
+        "chat session not found"
+    } else if [routes::GC_ISSUE, routes::GC_ISSUES].contains(&route) {
+        "issue not found"
+    } else if route == routes::GC_AUTOPILOT_RUN {
+        "autopilot run not found"
+    } else if route.template.ends_with("/result") {
+        "request not found"
+    } else if route.template.contains("/tasks/{}") {
         "task not found"
     } else if [routes::REGISTER, routes::RUNTIME_PROFILES].contains(&route) {
         "workspace not found"

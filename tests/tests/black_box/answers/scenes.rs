@@ -4,9 +4,10 @@ use super::checks;
 use crate::bed::executable;
 use longshore_core::config::{ClaimMode, Config as Core};
 use longshore_core::id::TaskId;
+use longshore_core::plane::Subject;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::answers::{Reaction, Row, Trouble};
-use longshore_io_tokio::plane::{Action, Config, Fault, Request, Rule, Server, TaskSpec};
+use longshore_io_tokio::plane::{Action, Ask, Config, Fault, Request, Rule, Server, Skill, TaskSpec};
 use longshore_io_tokio::wire::routes::{self, Method, Route};
 use longshore_tests::{DriverUnderTest, Home};
 use serde_json::json;
@@ -15,6 +16,12 @@ use tempfile::TempDir;
 
 /// The longest wait for what has to come.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
+
+/// The requests of the collector.
+pub(super) const COLLECTED: &[Route] =
+    &[routes::GC_ISSUES, routes::GC_ISSUE, routes::GC_CHAT, routes::GC_AUTOPILOT_RUN, routes::GC_TASK];
+/// The agent of the tasks that need skills.
+const AGENT: &str = "agent-with-skills";
 
 /// What an agent is to do in a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +77,21 @@ impl Scene {
         let fault = plane.fault(self.how_often(row, trouble, rule));
         self.prelude(&plane);
         let home = Home::new(executable(), &plane);
+        let home = if self.is(COLLECTED) {
+            home.env("MULTICA_GC_TTL", "1ms")
+                .env("MULTICA_GC_ARTIFACT_TTL", "0")
+                .env("MULTICA_GC_INTERVAL", "100ms")
+        } else {
+            home
+        };
         let claim_mode = if self.is(&[routes::CLAIM_ONE]) { ClaimMode::PerRuntime } else { ClaimMode::Auto };
-        let daemon = home.drive(|core| tune(core, claim_mode)).await;
+        let collects = self.is(COLLECTED);
+        let daemon = home
+            .drive(|core| {
+                tune(core, claim_mode);
+                core.gc = collects;
+            })
+            .await;
         let folder = tempfile::tempdir().expect("a folder");
         Stage { daemon, home, plane, route: self.route, fault, folder }
     }
@@ -94,6 +114,10 @@ impl Scene {
         if self.is(&[routes::WORKSPACES_LEGACY]) {
             let old = Action::Reply { status: 404, body: "404 page not found\n".into(), headers: Vec::new() };
             plane.fault(Rule::new("GET", routes::WORKSPACES.template, old));
+        }
+        if self.is(&[routes::GC_ISSUE]) {
+            let old = Action::Reply { status: 404, body: "404 page not found\n".into(), headers: Vec::new() };
+            plane.fault(Rule::new("POST", "/api/daemon/workspaces/*/issues/gc-check", old));
         }
         if self.is(&[routes::MESSAGES_READ]) {
             plane.fault(Rule::new("POST", &about("messages"), Action::LoseReply).first(1));
@@ -128,6 +152,7 @@ fn tune(core: &mut Core, claim_mode: ClaimMode) {
         (backoff.base, backoff.cap) = (ms(40), ms(80));
     }
     (t.retry_after_cap, t.access, t.flush) = (ms(100), ms(250), ms(30));
+    (t.gc_first, t.gc) = (ms(50), ms(100));
 }
 
 impl Stage {
@@ -145,6 +170,17 @@ impl Stage {
         };
         let script = [Step::Say("one".into()), Step::Say("two".into()), end];
         let mut spec = TaskSpec::new("claude").script(&script);
+        if self.route == routes::GC_CHAT {
+            spec.subject = Some(Subject::Chat("chat".into()));
+        } else if self.route == routes::GC_AUTOPILOT_RUN {
+            spec.subject = Some(Subject::Autopilot("run".into()));
+        } else if self.route == routes::GC_TASK {
+            spec.subject = Some(Subject::QuickCreate);
+        }
+        if self.route == routes::SKILL_BUNDLES {
+            self.plane.set_skills(AGENT, vec![Skill::of_workspace("skill-1", "sail", "# Sail\n")]);
+            spec.agent_id = Some(AGENT.into());
+        }
         if self.route == routes::WAIT_LOCAL_DIRECTORY {
             let place = json!([{ "id": "res", "resource_type": "local_directory", "resource_ref": {
                 "local_path": self.folder.path(), "daemon_id": self.daemon_id(),
@@ -152,6 +188,19 @@ impl Stage {
             spec = spec.field("project_resources", place);
         }
         self.plane.enqueue(spec).expect("it is taken")
+    }
+
+    /// Has the server ask for something, where that is what makes the request.
+    pub(super) async fn ask(&self) -> Result<(), String> {
+        let ask = match self.route {
+            routes::MODELS_RESULT => Ask::Models,
+            routes::LOCAL_SKILLS_RESULT => Ask::LocalSkills,
+            routes::IMPORT_RESULT => Ask::ImportSkill { skill_key: "none".into() },
+            routes::UPDATE_RESULT => Ask::Update { target_version: "v9.9.9".into() },
+            _ => return Ok(()),
+        };
+        let runtime = self.plane.wait_for_runtime("claude", WITHIN).await.map_err(|_| "no runtime")?;
+        self.plane.ask(&runtime, ask).map(drop).map_err(|refusal| format!("it cannot be asked: {refusal:?}"))
     }
 
     fn daemon_id(&self) -> String {
