@@ -2,9 +2,12 @@
 
 #![expect(clippy::disallowed_types, reason = "a test reads files, the core does not")]
 
-use longshore_core::event::Event;
-use longshore_core::script::{Input, read_note, replay, untrue};
-use longshore_core::trace::{Reader, Record};
+use longshore_core::effect::Effect;
+use longshore_core::event::{ApiReply, Event, FsReply, Probed, Standing};
+use longshore_core::id::OpId;
+use longshore_core::script::{Input, Runner, effect_label, read_note, replay, untrue};
+use longshore_core::time::Now;
+use longshore_core::trace::{FORMAT, Reader, Record};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -17,6 +20,84 @@ fn found() -> Vec<PathBuf> {
     files.retain(|file| file.extension().is_some_and(|kind| kind == "jsonl"));
     files.sort();
     files
+}
+
+/// The same history for this version, which may ask for more than the one that the trace was made with did: what a line answers is found by what it is about,
+/// and looks at agent CLIs and custom runtimes, which older traces do not have, are answered as they come.
+struct Addressed {
+    runner: Runner,
+    script: Vec<Input>,
+    /// What was asked for in the trace, and here.
+    theirs: BTreeMap<OpId, String>,
+    ours: Vec<(OpId, String)>,
+    /// Which request of ours stands for one of theirs.
+    same: BTreeMap<OpId, OpId>,
+}
+
+fn asked(effect: &Effect) -> Option<(OpId, String)> {
+    match effect {
+        Effect::Api { op, .. } | Effect::Fs { op, .. } | Effect::Run { op, .. } => {
+            Some((*op, effect_label(effect)))
+        }
+        _ => None,
+    }
+}
+
+impl Addressed {
+    fn new(runner: Runner) -> Self {
+        let (script, theirs, same) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut it = Self { runner, script, theirs, ours: Vec::new(), same };
+        it.note();
+        it
+    }
+
+    fn note(&mut self) {
+        self.ours.extend(self.runner.effects().iter().filter_map(asked));
+    }
+
+    fn feed(&mut self, now: Now, event: Event) {
+        self.script.push(Input::Event { now, event: event.clone() });
+        self.runner.feed(now, event);
+        self.note();
+    }
+
+    /// Answers what no line of an older trace answers.
+    fn fill_in(&mut self, now: Now) {
+        let extra = |label: &str| label.starts_with("probe") || label.starts_with("profiles ");
+        while let Some(at) = self.ours.iter().position(|(_, label)| extra(label)) {
+            let (op, label) = self.ours.remove(at);
+            let works =
+                |name: &str| Probed { provider: name.into(), standing: Standing::Works { version: 1 } };
+            let event = if label.starts_with("probe") {
+                let agents = ["claude", "codex", "opencode"].map(works).into();
+                Event::Fs { op, r: Ok(FsReply::Probed { agents }) }
+            } else {
+                Event::Api { op, r: Ok(ApiReply::Profiles { signature: 1, count: 0 }) }
+            };
+            self.feed(now, event);
+        }
+    }
+
+    /// The request of ours that a line is for; the same again for one that comes twice, and a number that nobody has for one that fits nothing.
+    fn address(&mut self, theirs: OpId) -> OpId {
+        if let Some(ours) = self.same.get(&theirs) {
+            return *ours;
+        }
+        let Some(label) = self.theirs.get(&theirs) else { return OpId(theirs.0 + 1_000_000) };
+        let at = self.ours.iter().position(|(_, ours)| ours == label);
+        let ours = at.map_or(OpId(theirs.0 + 1_000_000), |at| self.ours.remove(at).0);
+        self.same.insert(theirs, ours);
+        ours
+    }
+
+    fn line(&mut self, now: Now, mut event: Event, effects: &[Effect]) {
+        self.fill_in(now);
+        if let Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, .. } = &mut event {
+            *op = self.address(*op);
+        }
+        self.feed(now, event);
+        self.theirs.extend(effects.iter().filter_map(asked));
+    }
 }
 
 /// A trace, read.
@@ -32,20 +113,32 @@ struct Story {
 fn played(trace: impl BufRead) -> Story {
     let reader = Reader::new(trace).expect("a trace");
     let head = reader.header().clone();
-    let (mut note, mut script, mut told, mut served) = (None, Vec::new(), None, BTreeMap::new());
+    let runner = Runner::new(head.config.clone(), head.seed).expect("settings in bounds");
+    // A trace of this version needs no other addresses.
+    let older = head.format.minor < FORMAT.minor;
+    let (mut to, mut script) = (Addressed::new(runner), Vec::new());
+    let (mut note, mut told, mut served) = (None, None, BTreeMap::new());
     for record in reader {
         match record.expect("a whole record") {
             Record::Step(step) => {
-                let now = step.now();
-                let Some(event): Option<Event> = step.event else { continue };
+                let (now, effects) = (step.now(), step.effects.unwrap_or_default());
+                let Some(event): Option<Event> = step.event else {
+                    to.theirs.extend(effects.iter().filter_map(asked));
+                    continue;
+                };
                 if let Some((of, deeds)) = told.take() {
                     assert!(
                         matches!(&event, Event::Api { op, .. } if *op == of),
                         "the note is for another line"
                     );
-                    served.insert(script.len(), deeds);
+                    to.fill_in(now);
+                    served.insert(if older { to.script.len() } else { script.len() }, deeds);
                 }
-                script.push(Input::Event { now, event });
+                if older {
+                    to.line(now, event, &effects);
+                } else {
+                    script.push(Input::Event { now, event });
+                }
             }
             Record::Note(text) => {
                 told = read_note(&text.text);
@@ -53,6 +146,9 @@ fn played(trace: impl BufRead) -> Story {
             }
             _ => {}
         }
+    }
+    if older {
+        script = to.script;
     }
     let runner = replay(&head.config, head.seed, &script, true).expect("settings in bounds");
     let shows =

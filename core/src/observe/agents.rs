@@ -140,7 +140,9 @@ impl AgentBook {
                 }
             }
             (ApiCall::Register { workspace, profiles, .. }, _) => match refusal {
-                Some(Refusal::WorkspaceGone) => drop(self.spaces.remove(workspace)),
+                Some(Refusal::WorkspaceGone) => {
+                    self.spaces.remove(workspace);
+                }
                 Some(Refusal::Other) if profiles.is_some() => {
                     if let Some(space) = self.spaces.get_mut(workspace) {
                         space.lost = true;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RegisterBook {
     set: BTreeMap<RuntimeId, WorkspaceId>,
-    /// Where those were that left in this step.
+    /// Where those were that left, until they are taken off line.
     left: BTreeMap<RuntimeId, WorkspaceId>,
     open: BTreeMap<WorkspaceId, OpId>,
     /// Runtimes that are being taken off line.
@@ -25,7 +25,6 @@ pub(super) struct RegisterBook {
 
 impl RegisterBook {
     pub(super) fn step(&mut self, seen: &Seen<'_>, agents: &AgentBook, found: &mut Found) {
-        self.left.clear();
         if let Some((op, call)) = seen.ended() {
             self.ended(seen, op, call);
         }
@@ -85,6 +84,7 @@ impl RegisterBook {
     fn effect(&mut self, seen: &Seen<'_>, effect: &Effect, found: &mut Found) {
         match effect {
             Effect::Runtime { runtime, change: RuntimeChange::Added { workspace, .. }, .. } => {
+                self.left.remove(runtime);
                 self.set.insert(runtime.clone(), workspace.clone());
             }
             Effect::Runtime { runtime, change: RuntimeChange::Removed, .. } => {
@@ -102,8 +102,14 @@ impl RegisterBook {
                 found.require(used.is_none(), "INV-13", || {
                     format!("{used:?} is taken off line while it is used")
                 });
-                if let Some(workspace) = runtimes.iter().find_map(|runtime| self.left.get(runtime)) {
-                    self.leaving.insert(*op, workspace.clone());
+                // One that was refused was never in the set: then it is of the registration that was answered.
+                let answered = match seen.ended() {
+                    Some((_, ApiCall::Register { workspace, .. })) => Some(workspace.clone()),
+                    _ => None,
+                };
+                let left = runtimes.iter().filter_map(|runtime| self.left.remove(runtime)).last();
+                if let Some(workspace) = left.or(answered) {
+                    self.leaving.insert(*op, workspace);
                 }
             }
             Effect::Api { op, call: ApiCall::Register { workspace, .. }, .. } => {

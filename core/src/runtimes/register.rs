@@ -105,7 +105,8 @@ impl Runtimes {
         if why.asks_for_profiles() && !self.profiles_settled(cx, workspace) {
             return;
         }
-        if !self.looks.any_ended() {
+        // Also those of a registration that was refused because of them.
+        if self.workspaces[workspace].profiles.is_awaited() || !self.looks.any_ended() {
             return;
         }
         let agents: BTreeMap<Provider, u64> = self.fit().map(|(of, version)| (of.clone(), version)).collect();
@@ -223,7 +224,7 @@ impl Runtimes {
         ws.last = None;
         let wait = ws.failures.next_wait(shape, &mut cx.env.rng);
         cx.arm(TimerKey::Register(workspace.clone()), wait);
-        if refusal == Some(Refusal::Other) && sent.profiles.is_some() {
+        if refusal == Some(Refusal::Other) && sent.profiles.is_some_and(|known| known.signature.is_some()) {
             // One of the custom runtimes may have been deleted or turned off since they were fetched.
             self.ask_for_profiles_again(cx, workspace);
         } else if sent.why.asks_for_profiles() {
