@@ -194,7 +194,7 @@ impl Link {
     pub(crate) fn woke(&mut self, cx: &mut Cx<'_>, named: Named) {
         if self.state != State::Off && !cx.is_barred() {
             self.failures.reset();
-            self.refused = None;
+            (self.refused, self.reconciled) = (None, None);
             self.dial_anew(cx, named);
         }
     }
