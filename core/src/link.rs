@@ -47,7 +47,7 @@ pub(crate) struct Link {
     closed: bool,
     /// When everything was last looked at again because a connection came up.
     reconciled: Option<Instant>,
-    /// What a connection would have named when the server refused it, until it is known which runtime it means.
+    /// The set when the server refused a connection, and what that left out, until it is known which runtime it means.
     refused: Option<Named>,
     /// The stretch of time, as to the credential, in which the last one was dialled.
     epoch: u32,
@@ -127,11 +127,12 @@ impl Link {
                 self.dial_anew(cx, named);
                 true
             }
-            State::Waiting { .. } => {
+            // What is known by then is looked at once it is known why the last one was refused.
+            State::Waiting { .. } if !self.is_asking() => {
                 self.dial(cx, named);
                 false
             }
-            State::Off | State::Dialing { .. } | State::Up { .. } => false,
+            State::Waiting { .. } | State::Off | State::Dialing { .. } | State::Up { .. } => false,
         }
     }
 
@@ -169,11 +170,14 @@ impl Link {
 
     /// The server refused to make it because of a runtime that it names. Returns whether it is to be found out which.
     pub(crate) fn refused(&mut self, cx: &mut Cx<'_>, named: Named) -> bool {
-        let asks = matches!(self.state, State::Dialing { .. }) && !self.closed;
+        let without = match &self.state {
+            State::Dialing { named } if !self.closed => Some(named.without.clone()),
+            _ => None,
+        };
         self.down(cx);
-        // What has changed by now is dialled after the wait, as it is after any other failure.
-        self.refused = asks.then_some(named);
-        asks
+        // A set that has changed by now is dialled after the wait, as it is after any other failure.
+        self.refused = without.map(|without| Named { set: named.set, without });
+        self.is_asking()
     }
 
     /// It is known why it was refused, as far as the server says: if that has changed what is named, it is dialled at once.
@@ -190,7 +194,7 @@ impl Link {
     pub(crate) fn woke(&mut self, cx: &mut Cx<'_>, named: Named) {
         if self.state != State::Off && !cx.is_barred() {
             self.failures.reset();
-            self.refused = None;
+            (self.refused, self.reconciled) = (None, None);
             self.dial_anew(cx, named);
         }
     }

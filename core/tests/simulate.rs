@@ -46,6 +46,7 @@ fn the_same_seed_is_the_same_world() {
             (again.digest, again.steps, again.lives),
             "seed {seed}"
         );
+        assert!(first.failure.is_none(), "{}", first.failure.as_ref().expect("it failed"));
         let seen = run(&SimConfig { rules: false, record: true, ..SimConfig::swarm(seed) });
         assert_eq!(seen.digest, first.digest, "seed {seed}: who looks on changes nothing");
         assert_ne!(run(&SimConfig::swarm(seed + 1)).digest, first.digest);

@@ -132,6 +132,7 @@ impl AccessBook {
         self.changes += 1;
         if back {
             (self.lost, self.back) = (None, Some(now));
+            self.refused.clear();
             self.all_owe(now);
         } else {
             self.lost = Some(now);

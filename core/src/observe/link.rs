@@ -57,7 +57,7 @@ impl LinkBook {
                     return;
                 }
                 self.reconciled = Some(at.now);
-                let beats = seen.view.runtime_count() == 0
+                let beats = seen.view.runtime_count() <= self.without.len()
                     || seen.wants(|e| matches!(e, Effect::Ws { cmd: WsCmd::Beat { .. }, .. }));
                 found.require(beats && (lists || self.listing.is_some()), "INV-60", || {
                     "a connection comes up, and nobody looks what was missed".into()
@@ -84,7 +84,13 @@ impl LinkBook {
                 }
                 self.lost = None;
             }
-            Effect::Ws { cmd: WsCmd::Close, .. } => (self.up, self.lost) = (None, None),
+            Effect::Ws { cmd: WsCmd::Close, .. } => {
+                // One that was up is closed because it is for another set, which resets the backoff.
+                if self.up.take().is_some() {
+                    self.failures = 0;
+                }
+                self.lost = None;
+            }
             Effect::Fact { fact: Fact::Woke { .. } } => (self.failures, self.lost) = (0, None),
             Effect::Ws { conn, cmd: WsCmd::Connect { without, .. } } => {
                 let another = *without != self.without;
