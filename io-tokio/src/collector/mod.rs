@@ -1,8 +1,8 @@
 //! What of the directories of ended tasks may be freed, and the freeing: the adapter's side of the collector. When it works, and what is
 //! reserved meanwhile, is the core's.
 //!
-//! [`look`] says what a directory was for, [`Asked`] what the server says of that, [`policy`] what follows, [`scan`] finds the directories, and
-//! [`free`] frees one. Each of them keeps what it does not understand.
+//! [`Look`] says what a directory was for, [`Asked`] what the server says of that, [`decide`] what follows, [`scan()`] finds the directories, and
+//! [`free()`] frees one. Each of them keeps what it does not understand.
 
 mod asked;
 mod free;

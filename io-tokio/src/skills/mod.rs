@@ -1,6 +1,6 @@
 //! Skills that a claim names: fetched once, checked, kept on disk, and shared by all tasks that want them.
 //!
-//! [`Library::get`] gives a task all skills that its claim names, in that order: from the [`cache`], or with one request each. What it
+//! [`Library::get`] gives a task all skills that its claim names, in that order: from the disk, or with one request each. What it
 //! gives is [`Checked`]: nothing else is kept, and nothing else reaches an agent.
 
 mod cache;
