@@ -55,6 +55,14 @@ impl Victim {
     }
 }
 
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // Where the test has failed before it ended the server.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// The server, until it is killed.
 fn serve(queue: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -108,7 +108,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     // The directory of an earlier run holds what is wanted of it: it is never thrown away.
     let discard = |place: Place| {
         if local.resume.is_none() {
-            place.discard()
+            place.discard();
         }
     };
     let mut embedded = match Embedded::start(wanted).await {
@@ -146,16 +146,15 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
             other => other.map_err(with_log)?,
         }
     }
-    let task = match earlier.flatten() {
-        Some(row) => row.id,
-        None => {
-            let dir = local.dir.as_ref().map(|dir| cwd.join(dir));
-            let task = embedded.server.enqueue(spec(&local.prompt, dir.as_deref()));
-            let task = task.map_err(|refusal| with_log(refusal.into()))?;
-            let kept = embedded.server.stored().await;
-            kept.map_err(|why| with_log(EmbeddedError::NotKept(why)))?;
-            task
-        }
+    let task = if let Some(row) = earlier.flatten() {
+        row.id
+    } else {
+        let dir = local.dir.as_ref().map(|dir| cwd.join(dir));
+        let task = embedded.server.enqueue(spec(&local.prompt, dir.as_deref()));
+        let task = task.map_err(|refusal| with_log(refusal.into()))?;
+        let kept = embedded.server.stored().await;
+        kept.map_err(|why| with_log(EmbeddedError::NotKept(why)))?;
+        task
     };
     let mut speech = Speech::new(io::stdout(), io::stderr());
     let cut = follow(&mut embedded, &task, &mut speech, &mut interrupts).await.map_err(with_log)?;

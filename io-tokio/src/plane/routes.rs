@@ -21,7 +21,8 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use longshore_core::id::{ProfileId, RuntimeId, TaskId, WorkspaceId};
 use longshore_core::plane::{
-    Claimed, FailedProfile, OfflineReason, Refusal, Registration, Repair, RuntimeEntry, Task,
+    Claimed, FailedProfile, OfflineReason, Refusal, Registration, Repair, RuntimeEntry, State as TaskState,
+    Task,
 };
 use longshore_core::time::Now;
 use serde_json::{Map, Value, json};
@@ -210,9 +211,8 @@ async fn pending(State(shared): Plain, Path(runtime): Path<String>) -> Response 
     if inner.plane.runtime(&runtime).is_none() {
         return answer(Err(Refusal::RuntimeNotFound.into()));
     }
-    use longshore_core::plane::State::{Dispatched, Queued};
     let waiting = inner.plane.tasks().filter(|task| task.runtime == runtime);
-    let waiting = waiting.filter(|task| matches!(task.state, Queued | Dispatched));
+    let waiting = waiting.filter(|task| matches!(task.state, TaskState::Queued | TaskState::Dispatched));
     answer(Ok(waiting.map(|task| task::row(&inner, task)).collect()))
 }
 

@@ -69,10 +69,9 @@ impl Kept {
             output: None,
             at: time,
         };
+        let new = issue(&runtime, &format!("a{}", n % 5), &format!("i{}", n % 7));
         match what % 20 {
-            0 | 1 => {
-                drop(plane.enqueue(time, issue(&runtime, &format!("a{}", n % 5), &format!("i{}", n % 7))))
-            }
+            0 | 1 => drop(plane.enqueue(time, new)),
             2 | 3 => drop(plane.claim(time, "d", &self.runtimes, usize::from(n % 5))),
             4 | 5 => drop(plane.start(time, &task).cloned()),
             6 => drop(plane.complete(time, &task, Completion::default()).cloned()),

@@ -52,10 +52,8 @@ fn differ(at: &str, field: &str, recorded: &Value, ours: &Value, out: &mut Vec<S
                 differ(&format!("{at}[]"), field, value, own, out);
             }
         }
-        (Value::String(recorded), Value::String(ours)) => {
-            if WORDS.contains(&field) && recorded != ours {
-                out.push(format!("{at} is {ours:?}, recorded is {recorded:?}"));
-            }
+        (Value::String(recorded), Value::String(ours)) if WORDS.contains(&field) && recorded != ours => {
+            out.push(format!("{at} is {ours:?}, recorded is {recorded:?}"));
         }
         _ if kind(recorded) != kind(ours) => {
             out.push(format!("{at} is {}, recorded is {}", kind(ours), kind(recorded)));
