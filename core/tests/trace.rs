@@ -291,7 +291,7 @@ fn what_cannot_be_read_is_said_with_its_line() {
     let lines = text(&tape.lines);
     let fails = |lines: &str| replay(lines.as_bytes(), Mode::Strict).expect_err("must fail").to_string();
     let next = format!("{lines}{}\n", r#"{"rec":"miracle","n":3}"#);
-    assert_eq!(fails(&next), "line 5: `miracle` is no kind of record in format 1.2");
+    assert_eq!(fails(&next), "line 5: `miracle` is no kind of record in format 1.3");
     let next = format!("{lines}{}\n", r#"{"rec":"step","n":3,"t":1,"w":1,"ev":{"ev":"miracle"}}"#);
     assert!(fails(&next).starts_with("line 5: not a record of a trace: unknown variant `miracle`"));
     assert!(fails(&format!("{lines}nonsense\n{lines}")).starts_with("line 5: not a record"));

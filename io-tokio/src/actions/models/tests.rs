@@ -238,7 +238,7 @@ async fn a_session_of_acp_names_its_models() {
         assert!(!report.fallback);
         assert_eq!(report.models[0].provider, "p");
         let argv = fs::read_to_string(double.dir.path().join("log")).expect("it was started");
-        assert_eq!(argv.trim(), super::acp::args(provider).join(" "), "{provider}");
+        assert_eq!(argv.trim(), acp::args(provider).join(" "), "{provider}");
     }
     let config = r#"{"config_options":[{"id":"model","current_value":"m","options":[{"value":"m","name":"M"},{"value":"n"}]}]}"#;
     assert_eq!(shown(&Double::new(&acp(config)).list("traecli").await), "m=M*:-; n=n:-");
