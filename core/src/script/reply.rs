@@ -105,12 +105,13 @@ impl World {
 
     /// What a beat's answer asks for: mostly nothing; sometimes what was asked for before, seldom more than anybody can do.
     pub(super) fn asked_for(&mut self, choose: &mut dyn Choose) -> Vec<Action> {
-        let count = match choose.below(24) {
-            0..18 => 0,
-            18..21 => 1,
-            21 | 22 => 1 + choose.below(10),
-            _ if choose.one_in(4) => 90,
-            _ => 2,
+        if !choose.one_in(12) {
+            return Vec::new();
+        }
+        let count = match choose.below(12) {
+            0..8 => 1,
+            8..11 => 1 + choose.below(10),
+            _ => 90,
         };
         let kinds =
             [ActionKind::Update, ActionKind::Models, ActionKind::LocalSkills, ActionKind::ImportSkill];

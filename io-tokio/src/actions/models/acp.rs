@@ -125,10 +125,12 @@ async fn open(cli: Cli<'_>, provider: &str, cwd: &Path) -> Result<Opened, String
                         .as_array()
                         .is_some_and(|all| all.iter().any(|one| one["id"] == id))
                 };
-                let method = match () {
-                    () if key && offered("xai.api_key") => "xai.api_key",
-                    () if offered("cached_token") => "cached_token",
-                    () => return Next::Done(Err("nobody is signed in to it".to_owned())),
+                let method = if key && offered("xai.api_key") {
+                    "xai.api_key"
+                } else if offered("cached_token") {
+                    "cached_token"
+                } else {
+                    return Next::Done(Err("nobody is signed in to it".to_owned()));
                 };
                 let how = json!({ "methodId": method, "_meta": { "headless": true } });
                 Next::Say(vec![call(1, "authenticate", how)])
