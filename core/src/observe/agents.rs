@@ -3,7 +3,7 @@
 
 use super::ops::{Closed, End, What};
 use super::seen::Seen;
-use super::{Found, api_end, is_claim};
+use super::{At, Found, api_end, is_claim};
 use crate::effect::{ApiCall, Effect, Fact, FsCall, RuntimeChange};
 use crate::error::Refusal;
 use crate::event::{ApiReply, FsReply, Standing, WsEvent};
@@ -24,6 +24,8 @@ type Told = (Option<u64>, u16);
 #[derive(Clone, Debug, Default)]
 struct Space {
     asking: Option<OpId>,
+    /// When they were last asked for.
+    asked: Option<Instant>,
     /// Something says that they changed, or the last answer was none.
     news: bool,
     /// A registration that they are asked for is to come.
@@ -68,6 +70,13 @@ impl AgentBook {
         };
         let custom = self.spaces.get(workspace).and_then(|space| space.told).is_some_and(|told| told.1 > 0);
         self.has_looked() && !custom && !self.seen.iter().any(fit)
+    }
+
+    /// Whether a registration of a workspace may wait for its custom runtimes: they were asked for a moment ago.
+    pub(super) fn may_wait(&self, workspace: &WorkspaceId, at: &At<'_>) -> bool {
+        let most = at.timing.profiles_patience + at.timing.reconcile_gap;
+        let asked = self.spaces.get(workspace).and_then(|space| space.asked);
+        asked.is_some_and(|asked| at.now <= asked.after(most))
     }
 
     pub(super) fn step(&mut self, seen: &Seen<'_>, found: &mut Found) {
@@ -180,7 +189,7 @@ impl AgentBook {
                 self.look = Some(*op);
                 self.begun += 1;
             }
-            Effect::Api { op, call, .. } => self.sent(*op, call, found),
+            Effect::Api { op, call, .. } => self.sent(now, *op, call, found),
             Effect::Fact { fact: Fact::Held { provider } } => self.hold(seen, provider, looked, found),
             Effect::Fact { fact: Fact::Freed { provider } } => {
                 let works = looked && matches!(self.seen.get(provider), Some(Standing::Works { .. }));
@@ -214,11 +223,12 @@ impl AgentBook {
         }
     }
 
-    fn sent(&mut self, op: OpId, call: &ApiCall, found: &mut Found) {
+    fn sent(&mut self, now: Instant, op: OpId, call: &ApiCall, found: &mut Found) {
         match call {
             ApiCall::Profiles { workspace } => {
                 let space = self.spaces.get_mut(workspace);
                 let due = space.is_some_and(|space| {
+                    space.asked = Some(now);
                     let due = std::mem::take(&mut space.news) || space.lost;
                     due && space.asking.replace(op).is_none()
                 });

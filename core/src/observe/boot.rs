@@ -48,6 +48,9 @@ impl BootBook {
         for effect in seen.effects {
             self.effect(effect, agents, found);
         }
+        // What comes to be known later changes nothing: once there was nothing to try.
+        let Self { named, tried, .. } = self;
+        tried.extend(named.iter().filter(|workspace| agents.has_nothing_for(workspace)).cloned());
     }
 
     fn ended(&mut self, seen: &Seen<'_>, op: OpId, call: &ApiCall, found: &mut Found) {

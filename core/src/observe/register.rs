@@ -42,7 +42,9 @@ impl RegisterBook {
         let timing = seen.at.timing;
         let most = timing.register_coalesce.max(timing.register_retry * 6 / 5) + timing.profiles_patience;
         for (workspace, since) in &self.owed {
-            let waits = self.open.contains_key(workspace) || self.leaving.values().any(|of| of == workspace);
+            let waits = self.open.contains_key(workspace)
+                || self.leaving.values().any(|of| of == workspace)
+                || agents.may_wait(workspace, &seen.at);
             found.require(waits || seen.at.now.since(*since) <= most, "INV-17", || {
                 format!("{workspace} has lost a runtime and is not registered again")
             });

@@ -310,7 +310,10 @@ fn an_agent_that_the_server_does_not_take_is_looked_for_less_and_less_often() {
         d.api("register ws-1", Ok(registered(&["r-1:claude"])));
     }
     // From then on the looks at versions, of which there is one each 10 minutes, come first.
-    assert!(waits[..3].iter().is_sorted() && waits[4..].iter().all(|wait| *wait >= secs(500)), "{waits:?}");
+    assert!(
+        waits[2] > waits[0].max(waits[1]) && waits[4..].iter().all(|wait| *wait >= secs(500)),
+        "{waits:?}"
+    );
     next_look(&mut d, &["claude", "codex", "opencode"]);
     assert!(next_look(&mut d, &["claude", "codex", "opencode"]) <= secs(145), "a new one resets it");
 }
@@ -360,7 +363,7 @@ fn inv_25_custom_runtimes_that_cannot_be_fetched_stay_as_they_are() {
     d.api("register ws-1", Ok(registered(&["r-2:claude", "r-p:claude+p-1"])));
     d.assert_not("removed r-p");
     d.clear();
-    d.live(secs(3));
+    d.live(secs(5));
     d.api("profiles ws-1", Ok(profiles(2, 1)));
     d.assert_not("register");
 }
