@@ -146,7 +146,8 @@ impl Link {
         }
         self.state = State::Up { named, since: cx.now.mono };
         let gap = cx.timing().reconcile_gap;
-        let reconcile = self.reconciled.is_none_or(|at| cx.now.mono.since(at) >= gap);
+        // While the credential is refused nothing can be looked at; it is when that is over.
+        let reconcile = !cx.is_barred() && self.reconciled.is_none_or(|at| cx.now.mono.since(at) >= gap);
         if reconcile {
             self.reconciled = Some(cx.now.mono);
         }
