@@ -141,6 +141,7 @@ async fn a_program_that_cannot_be_run_any_more_goes_off_line_with_its_repair_and
     bed.plane.wait_until(WITHIN, back).await.expect("it comes back under the same id");
     let offs = bed.plane.requests_where(|request| request.is("POST", "/deregister"));
     assert!(offs.iter().all(|off| !off.body.to_string().contains(claude.as_str())), "{offs:?}");
+    bed.dialled(3).await;
     let task = bed.enqueue(TaskSpec::new("claude"));
     bed.completed(&task).await;
     bed.daemon.stop().await;

@@ -81,6 +81,14 @@ impl<D> Bed<D> {
         self.plane.wait_for_links(1, WITHIN).await.expect("a control channel");
     }
 
+    /// Waits for the control channel that is the `n`th: the daemon dials anew when its runtimes change, and what is on its way over the one before
+    /// may be lost.
+    pub(crate) async fn dialled(&self, n: usize) {
+        let up = |request: &Request| request.path == "/api/daemon/ws" && request.status() == Some(101);
+        self.plane.wait_for_requests(n, WITHIN, up).await.expect("another control channel");
+        self.linked().await;
+    }
+
     pub(crate) fn enqueue(&self, spec: TaskSpec) -> TaskId {
         self.plane.enqueue(spec).expect("it is taken")
     }
