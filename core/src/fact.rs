@@ -159,6 +159,8 @@ pub enum Fact {
     AccessLost,
     /// The server takes the credential again, or there is another one. Since trace 1.3.
     AccessBack,
+    /// The control connection is up: whatever may have been missed is looked at again. Since trace 1.3.
+    Reconciled,
     /// The machine has slept: everything that is due by the server's time is done at once. Since trace 1.3.
     Woke {
         /// For how many milliseconds.

@@ -5,7 +5,7 @@
 //! dialled, and a connection that is up is left as it is.
 
 use crate::backoff::Failures;
-use crate::effect::WsCmd;
+use crate::effect::{Fact, WsCmd};
 use crate::env::Cx;
 use crate::id::{ConnGen, Generation, RuntimeId};
 use crate::time::Instant;
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// It is up. Returns whether everything should be looked at again: not twice within a second.
+    /// It is up. Returns whether everything should be looked at again: not twice within a second, but then after it.
     pub(crate) fn up(&mut self, cx: &mut Cx<'_>, named: Named) -> Up {
         let State::Dialing { named: old } = &self.state else { return Up::Ignored };
         if *old != named {
@@ -146,12 +146,22 @@ impl Link {
         }
         self.state = State::Up { named, since: cx.now.mono };
         let gap = cx.timing().reconcile_gap;
-        // While the credential is refused nothing can be looked at; it is when that is over.
-        let reconcile = !cx.is_barred() && self.reconciled.is_none_or(|at| cx.now.mono.since(at) >= gap);
-        if reconcile {
-            self.reconciled = Some(cx.now.mono);
+        if let Some(due) = self.reconciled.map(|at| at.after(gap)).filter(|due| *due > cx.now.mono) {
+            cx.arm_at(TimerKey::Reconcile, due);
+            return Up::Yes { reconcile: false };
         }
-        Up::Yes { reconcile }
+        Up::Yes { reconcile: self.reconcile(cx) }
+    }
+
+    /// Whether everything is to be looked at again now. While the credential is refused nothing can be; it is when that is over.
+    pub(crate) fn reconcile(&mut self, cx: &mut Cx<'_>) -> bool {
+        cx.disarm(&TimerKey::Reconcile);
+        if !self.is_up() || cx.is_barred() {
+            return false;
+        }
+        self.reconciled = Some(cx.now.mono);
+        cx.fact(Fact::Reconciled);
+        true
     }
 
     /// It is gone, or was never made.

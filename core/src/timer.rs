@@ -54,6 +54,8 @@ pub enum TimerKey {
     Beat(RuntimeId),
     /// The control connection is dialled.
     Link,
+    /// Everything is looked at again, as the connection came up too soon after the one before.
+    Reconcile,
     /// The workspace list is due.
     Sync,
     /// A workspace is registered again.

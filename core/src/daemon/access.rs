@@ -151,6 +151,14 @@ impl State {
         self.look_at_all(out);
     }
 
+    /// Whatever may have been missed while there was no control connection.
+    pub(super) fn look_at_everything(&mut self, out: &mut Effects) {
+        split!(self, out => cx, runtimes);
+        runtimes.sync(&mut cx);
+        runtimes.all_profiles_changed(&mut cx);
+        self.look_at_all(out);
+    }
+
     /// Looks at every task, as soon as there is room for that.
     pub(super) fn look_at_all(&mut self, out: &mut Effects) {
         let all: Vec<ClaimKey> = self.tasks.keys().copied().collect();

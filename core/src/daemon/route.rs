@@ -319,9 +319,7 @@ impl State {
                     claims.link_up(&mut cx);
                     beats.link_up(&mut cx, conn);
                     if reconcile {
-                        runtimes.sync(&mut cx);
-                        runtimes.all_profiles_changed(&mut cx);
-                        self.look_at_all(out);
+                        self.look_at_everything(out);
                     }
                 }
             }
@@ -472,6 +470,12 @@ impl State {
                 let named = self.named();
                 split!(self, out => cx, link);
                 link.dial(&mut cx, named);
+            }
+            TimerKey::Reconcile => {
+                split!(self, out => cx, link);
+                if link.reconcile(&mut cx) {
+                    self.look_at_everything(out);
+                }
             }
             TimerKey::Sync => runtimes.sync(&mut cx),
             TimerKey::Register(workspace) => {

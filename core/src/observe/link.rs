@@ -1,4 +1,4 @@
-//! The control connection: once up, everything is looked at again, but not twice within a second; and one that does not last is dialled
+//! The control connection: once up, everything is looked at again, but not twice within a second, then after it; and one that does not last is dialled
 //! less and less often.
 
 use super::Found;
@@ -20,6 +20,8 @@ pub(super) struct LinkBook {
     /// When the last one was lost, until the next is dialled or the set of runtimes changes.
     lost: Option<Instant>,
     reconciled: Option<Instant>,
+    /// When everything has to be looked at again at the latest.
+    owed: Option<Instant>,
     /// What the last one did not name.
     without: Vec<RuntimeId>,
     listing: Option<OpId>,
@@ -38,6 +40,26 @@ impl LinkBook {
         for effect in seen.effects {
             self.effect(seen, effect, found);
         }
+        if seen.at.stopping || seen.at.barred {
+            self.owed = None;
+        }
+        let late = self.owed.is_some_and(|owed| seen.at.now >= owed) && !seen.at.due;
+        found.require(!late, "INV-60", || "a connection is up, and nobody looks what was missed".into());
+    }
+
+    /// Everything is looked at again.
+    fn reconciles(&mut self, seen: &Seen<'_>, found: &mut Found) {
+        let at = &seen.at;
+        found.require(
+            self.reconciled.is_none_or(|last| at.now.since(last) >= at.timing.reconcile_gap),
+            "INV-61",
+            || "everything is looked at twice within a second".into(),
+        );
+        let lists = seen.sends(|call| *call == ApiCall::Workspaces);
+        found.require(lists || self.listing.is_some(), "INV-60", || {
+            "everything is to be looked at, and the list is not asked for".into()
+        });
+        (self.reconciled, self.owed) = (Some(at.now), None);
     }
 
     fn ws(&mut self, seen: &Seen<'_>, conn: ConnGen, ws: &WsEvent, found: &mut Found) {
@@ -49,26 +71,20 @@ impl LinkBook {
                 if !wanted || at.stopping || at.barred {
                     return;
                 }
-                let lists = seen.sends(|call| *call == ApiCall::Workspaces);
-                if self.reconciled.is_some_and(|last| at.now.since(last) < at.timing.reconcile_gap) {
-                    found.require(!lists || at.was_due, "INV-61", || {
-                        "everything is looked at twice within a second".into()
-                    });
-                    return;
-                }
-                self.reconciled = Some(at.now);
                 let beats = seen.view.runtime_count() <= self.without.len()
                     || seen.wants(|e| matches!(e, Effect::Ws { cmd: WsCmd::Beat { .. }, .. }));
-                found.require(beats && (lists || self.listing.is_some()), "INV-60", || {
-                    "a connection comes up, and nobody looks what was missed".into()
+                found.require(beats, "INV-60", || {
+                    "a connection comes up, and no runtime beats over it".into()
                 });
+                let gap = at.timing.reconcile_gap;
+                self.owed = Some(self.reconciled.map_or(at.now, |last| last.after(gap)));
             }
             WsEvent::Down | WsEvent::Refused { .. } => {
                 if self.up.take().is_some_and(|since| at.now.since(since) >= at.timing.link_settled) {
                     self.failures = 0;
                 }
                 self.failures = self.failures.saturating_add(1);
-                self.lost = Some(at.now);
+                (self.lost, self.owed) = (Some(at.now), None);
             }
             _ => {}
         }
@@ -89,9 +105,12 @@ impl LinkBook {
                 if self.up.take().is_some() {
                     self.failures = 0;
                 }
-                self.lost = None;
+                (self.lost, self.owed) = (None, None);
             }
-            Effect::Fact { fact: Fact::Woke { .. } } => (self.failures, self.lost) = (0, None),
+            Effect::Fact { fact: Fact::Woke { .. } } => {
+                (self.failures, self.lost, self.reconciled) = (0, None, None);
+            }
+            Effect::Fact { fact: Fact::Reconciled } => self.reconciles(seen, found),
             Effect::Ws { conn, cmd: WsCmd::Connect { without, .. } } => {
                 let another = *without != self.without;
                 self.without.clone_from(without);

@@ -161,6 +161,7 @@ fn fact(fact: &Fact) -> String {
         Fact::Unauthorized => "is unauthorized".into(),
         Fact::AccessLost => "is refused access".into(),
         Fact::AccessBack => "has access again".into(),
+        Fact::Reconciled => "is reconciled".into(),
         Fact::Woke { slept } => format!("has slept {slept}"),
         Fact::Held { provider } => format!("is held {provider}"),
         Fact::Freed { provider } => format!("is freed {provider}"),

@@ -239,6 +239,7 @@ fn facts() -> Vec<Fact> {
         Fact::Unauthorized,
         Fact::AccessLost,
         Fact::AccessBack,
+        Fact::Reconciled,
         Fact::Woke { slept: 1 },
         Fact::Held { provider: "claude".into() },
         Fact::Freed { provider: "claude".into() },
@@ -406,11 +407,11 @@ fn the_samples_have_every_variant() {
     covers("facts", &facts(), {
         use Fact::{
             AccessBack, AccessLost, ActionDropped, ActionOver, Admitted, Collected, Duplicate, Ending, Freed,
-            HandedBack, Held, HeldOff, MessagesRefused, Parked, PerRuntimeClaims, Phase, Ready, Recovered,
-            Released, ReportLate, ReportRefused, ReportSuperseded, Reported, RuntimeGone, Stopping, Stray,
-            Unauthorized, Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
+            HandedBack, Held, HeldOff, MessagesRefused, Parked, PerRuntimeClaims, Phase, Ready, Reconciled,
+            Recovered, Released, ReportLate, ReportRefused, ReportSuperseded, Reported, RuntimeGone,
+            Stopping, Stray, Unauthorized, Uncollected, Unparked, Unusable, UsageLate, UsageLost, Woke,
         };
-        numbered!(Fact: Ready, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
+        numbered!(Fact: Ready, Reconciled, Admitted { .. }, Duplicate { .. }, HandedBack { .. }, Unusable { .. }, Phase { .. }, Ending { .. },
             Reported { .. }, ReportLate { .. }, ReportSuperseded { .. }, ReportRefused { .. }, MessagesRefused { .. }, UsageLate { .. }, UsageLost { .. }, Released { .. },
             Unauthorized, RuntimeGone { .. }, PerRuntimeClaims, Stopping { .. }, Stray { .. },
             Recovered { .. }, Parked { .. }, Unparked { .. }, HeldOff, Collected { .. },

@@ -1,7 +1,7 @@
 //! The control connection and what it brings.
 
-use super::harness::{Tamper, find, forged, hide, notice};
-use longshore_core::effect::{ApiCall, Effect, WsCmd};
+use super::harness::{Tamper, find, hide, notice};
+use longshore_core::effect::{Effect, Fact, WsCmd};
 use longshore_core::event::{Event, WsEvent};
 use longshore_core::id::{ConnGen, Generation};
 
@@ -41,9 +41,9 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
     ("INV-60", |_, event, fx| is_up(event) && hide(fx, "workspaces")),
     ("INV-61", |_, event, fx| {
-        let quiet = is_up(event) && find(fx, "workspaces").is_none() && find(fx, "ws-beat").is_some();
+        let quiet = is_up(event) && find(fx, "is reconciled").is_none() && find(fx, "ws-beat").is_some();
         if quiet {
-            fx.push(forged(ApiCall::Workspaces));
+            fx.push(Effect::Fact { fact: Fact::Reconciled });
         }
         quiet
     }),

@@ -427,3 +427,23 @@ fn leftovers_of_a_runtime_that_left_are_not_failed_again() {
     d.live(secs(5));
     assert_eq!(d.count("orphans r-a"), 1);
 }
+
+#[test]
+fn inv_61_a_connection_that_comes_up_too_soon_is_looked_at_after_the_gap() {
+    // Found by a hint that was lost with the old connection, as a registration changed the set right after that had come up.
+    let mut d = Rig::serving(with(4, Batch), &["r-a:claude", "r-b:codex"]);
+    d.live(secs(60));
+    d.ws(WsEvent::Down);
+    d.live(secs(2));
+    d.ws(WsEvent::Up);
+    d.assert_saw("is reconciled");
+    d.ok("workspaces");
+    d.clear();
+    d.ws(WsEvent::Ack { runtime: RuntimeId::new("r-a"), gone: true, claims: false, actions: Vec::new() });
+    d.assert_saw("connect 3");
+    d.ws(WsEvent::Up);
+    d.assert_not("is reconciled");
+    d.live(ms(1_100));
+    d.assert_saw("is reconciled");
+    d.assert_saw("workspaces");
+}
