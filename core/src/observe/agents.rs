@@ -303,8 +303,8 @@ impl AgentBook {
             });
         } else {
             let space = &self.spaces[&row.workspace];
-            let known = if registered.is_some() { space.named } else { space.told };
-            let none = known.is_some_and(|known| known.1 == 0);
+            let named_none = space.named.filter(|_| registered.is_some());
+            let none = [space.told, named_none].into_iter().flatten().any(|known| known.1 == 0);
             let named = registered.is_some_and(|(_, profiles)| profiles.is_some());
             found.require(none || named, "INV-25", || {
                 format!("{runtime} leaves the set, and nobody knows that it is not there any more")
