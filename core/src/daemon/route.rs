@@ -371,13 +371,13 @@ impl State {
         if !runtimes.looked(&mut cx, op, r) {
             return;
         }
-        let mut changes = Vec::new();
-        if runtimes.any_to_hold(&cx) {
+        let (mut changes, well) = (Vec::new(), matches!(r, Ok(FsReply::Probed { .. })));
+        if well && runtimes.any_to_hold(&cx) {
             let busy = !tasks.is_empty();
             let held = claims.while_idle(GateOwner::Demotion, busy, || runtimes.hold(&mut cx));
             changes.extend(held.into_iter().flatten());
         }
-        changes.extend(runtimes.after_look(&mut cx, matches!(r, Ok(FsReply::Probed { .. }))));
+        changes.extend(runtimes.after_look(&mut cx, well));
         self.changed(changes, out);
     }
 

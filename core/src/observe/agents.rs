@@ -31,6 +31,8 @@ struct Space {
     /// A registration that they are asked for is to come.
     lost: bool,
     told: Option<Told>,
+    /// The same when the last registration was sent.
+    named: Option<Told>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -154,7 +156,7 @@ impl AgentBook {
                 }
                 Some(Refusal::Other) if profiles.is_some() => {
                     if let Some(space) = self.spaces.get_mut(workspace) {
-                        space.lost = true;
+                        space.news = true;
                     }
                 }
                 _ => {}
@@ -240,6 +242,7 @@ impl AgentBook {
                 let space = self.spaces.get_mut(workspace);
                 let told = space.and_then(|space| {
                     space.lost = false;
+                    space.named = space.told;
                     space.told
                 });
                 let known = profiles.is_none() || told.is_some_and(|told| told.0 == *profiles);
@@ -299,8 +302,9 @@ impl AgentBook {
                 )
             });
         } else {
-            let told = self.spaces[&row.workspace].told;
-            let none = told.is_some_and(|told| told.1 == 0);
+            let space = &self.spaces[&row.workspace];
+            let named_none = space.named.filter(|_| registered.is_some());
+            let none = [space.told, named_none].into_iter().flatten().any(|known| known.1 == 0);
             let named = registered.is_some_and(|(_, profiles)| profiles.is_some());
             found.require(none || named, "INV-25", || {
                 format!("{runtime} leaves the set, and nobody knows that it is not there any more")

@@ -54,8 +54,10 @@ impl Runtimes {
         let goes = |id: &&RuntimeId| {
             let Some(runtime) = self.runtimes.get(*id).filter(|_| !ids.contains(id)) else { return false };
             match &runtime.profile {
-                None if sent.why.is_whole() => sent.agents.contains_key(&runtime.provider),
-                None => renewed.contains(&runtime.provider),
+                None => {
+                    let renewed = sent.why.is_whole() || renewed.contains(&runtime.provider);
+                    renewed && sent.agents.contains_key(&runtime.provider)
+                }
                 Some(_) => sent.why.is_whole() && sent.profiles.is_some(),
             }
         };

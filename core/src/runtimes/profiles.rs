@@ -102,15 +102,19 @@ impl Runtimes {
         let Some(ws) = self.workspaces.get_mut(workspace) else { return true };
         if ws.profiles.stage == Stage::Idle {
             ws.profiles.stage = Stage::Waiting;
-            if ws.profiles.open.is_some() {
+            let patience = cx.timing().profiles_patience;
+            match ws.profiles.asked.filter(|_| ws.profiles.open.is_some()).map(|at| at.after(patience)) {
                 // One that was asked for before may take long already.
-                let patience = cx.timing().profiles_patience;
-                cx.arm(TimerKey::Profiles(workspace.clone()), patience);
-            } else {
-                ws.profiles.again = true;
-                self.ask_for_profiles(cx, workspace);
+                Some(until) if until > cx.now.mono => {
+                    cx.arm_at(TimerKey::Profiles(workspace.clone()), until);
+                }
+                Some(_) => ws.profiles.stage = Stage::Settled,
+                None => {
+                    ws.profiles.again = true;
+                    self.ask_for_profiles(cx, workspace);
+                    return false;
+                }
             }
-            return false;
         }
         ws.profiles.stage == Stage::Settled
     }

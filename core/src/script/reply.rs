@@ -215,8 +215,8 @@ impl World {
     /// What a look finds. Now and then an agent CLI has changed since the last one, or all of them are well again.
     fn probed(&mut self, choose: &mut dyn Choose) -> Vec<Probed> {
         match choose.below(8) {
-            0 => self.clis = all_well(),
-            1..4 => {
+            0..2 => self.clis = all_well(),
+            2..4 => {
                 let which = Provider::new(CLIS[choose.below(CLIS.len() as u32) as usize]);
                 let standing = match choose.below(8) {
                     0 => None,

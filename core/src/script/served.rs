@@ -6,7 +6,7 @@ use super::{Input, Runner};
 use crate::config::Config;
 use crate::effect::{ApiCall, Effect, Fact};
 use crate::error::{ApiError, Refusal};
-use crate::event::{ApiReply, ClaimKey, Event, RunEvent, TaskStatus};
+use crate::event::{ApiReply, ClaimKey, Event, Recovered, RunEvent, TaskStatus};
 use crate::id::OpId;
 use crate::rng::Seed;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,15 @@ pub fn untrue(
                         let deeds = served.get(&line).cloned().unwrap_or_else(|| honest(call, r));
                         doubled = answered(&mut rows, call, r, &deeds);
                     }
+                }
+                // What the server had before this life began is not in the script.
+                Event::Recovered {
+                    offer,
+                    was: Recovered::Launched { acked, .. } | Recovered::Ended { acked, .. },
+                    ..
+                } => {
+                    let before = || Row { said: (1..=*acked).collect(), ..Row::default() };
+                    rows.entry(offer.claim).or_insert_with(before);
                 }
                 Event::Run { op, run: RunEvent::Ended { outcome } } => {
                     if let Some(Call::Run(call)) = runner.world.open.get(op) {

@@ -120,7 +120,7 @@ fn a_failing_script_is_made_small() {
 #[test]
 fn the_world_reaches_every_corner() {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    for seed in 0..400 {
+    for seed in 0..600 {
         let mut choose = Seeded::new(seed);
         let cfg = World::config(&mut choose);
         let mut runner = Runner::new(cfg, Seed(seed)).expect("a world's settings are in bounds");

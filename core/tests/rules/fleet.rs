@@ -4,7 +4,7 @@ use super::harness::{Tamper, broken, cut_short, find, forged, hide, notice, show
 use longshore_core::config::Config;
 use longshore_core::effect::{ApiCall, Effect, ExitCause, ExitReport, Fact};
 use longshore_core::event::{ApiReply, Event, FsReply, GateAsk};
-use longshore_core::id::{OpId, RuntimeId, WorkspaceId};
+use longshore_core::id::{OpId, Provider, RuntimeId, WorkspaceId};
 use longshore_core::observe::Rules;
 use longshore_core::rng::Seed;
 use longshore_core::script::Runner;
@@ -56,8 +56,13 @@ const TAMPERS: &[(&str, Tamper)] = &[
         fx.iter().any(|e| matches!(e, Effect::Fact { fact: Fact::RuntimeGone { runtime } } if own(runtime)))
             && hide(fx, "is gone")
     }),
-    // Nobody is told that it works again, so what is registered at once is held back.
-    ("INV-12", |_, _, fx| hide(fx, "is freed") && find(fx, "register").is_some()),
+    ("INV-12", |_, event, fx| {
+        let looked = matches!(event, Event::Fs { r: Ok(FsReply::Probed { .. }), .. });
+        if looked {
+            fx.push(Effect::Fact { fact: Fact::Freed { provider: Provider::new("claude") } });
+        }
+        looked
+    }),
     ("INV-12", |_, _, fx| holds_back(fx) && hide(fx, "removed")),
     ("INV-14", |past, _, fx| {
         let Some(call) = past.many.clone().filter(|_| holds_back(fx)) else { return false };

@@ -16,7 +16,7 @@ pub(crate) type Tamper = fn(&Past, &mut Event, &mut Vec<Effect>) -> bool;
 
 /// Histories that are tried at most, and their length.
 const SEEDS: u64 = 1_000;
-const STEPS: usize = 300;
+const STEPS: usize = 350;
 
 /// A number that the daemon itself never comes to.
 pub(crate) const FORGED: OpId = OpId(9_000_000);

@@ -422,3 +422,15 @@ fn a_look_ends_with_the_daemon() {
     d.fs_err("probe", FsError::Cancelled);
     d.assert_not("probe all");
 }
+
+#[test]
+fn a_look_that_fails_confirms_nothing() {
+    // Found by the rules: after one look that found an agent unfit, one that failed took it off line.
+    let mut d = serving(&["codex"], &["r-2:codex"]);
+    next_look(&mut d, &["codex:broken"]);
+    d.live(secs(130));
+    d.fs_err("probe", FsError::TimedOut);
+    d.assert_not("is held");
+    next_look(&mut d, &["codex:broken"]);
+    d.assert_saw("is held codex");
+}
