@@ -1,7 +1,7 @@
 //! The control connection and what it brings.
 
-use super::harness::{Tamper, find, hide, notice};
-use longshore_core::effect::{Effect, Fact, WsCmd};
+use super::harness::{Tamper, find, forged, hide, notice};
+use longshore_core::effect::{ApiCall, Effect, Fact, WsCmd};
 use longshore_core::event::{Event, WsEvent};
 use longshore_core::id::{ConnGen, Generation};
 

@@ -84,7 +84,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         "public report #1772, #4665",
         &[Rule, Test("core/tests/scenarios/fleet.rs", "inv_60_a_new_connection_asks_for_everything")],
     ),
-    inv("INV-61", "that happens at most once a second, and after a second if it came too soon", "public report #4718", &[Rule, Test("core/tests/scenarios/fleet.rs", "inv_61_a_connection_that_comes_up_too_soon_is_looked_at_after_the_gap")]),
+    inv(
+        "INV-61",
+        "that happens at most once a second, and after a second if it came too soon",
+        "public report #4718",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/fleet.rs",
+                "inv_61_a_connection_that_comes_up_too_soon_is_looked_at_after_the_gap",
+            ),
+        ],
+    ),
     inv(
         "INV-62",
         "a lost connection is dialled again only after a wait",
