@@ -46,8 +46,7 @@ impl State {
                     }
                     Some(DiskWork::Gc(work)) => self.gc_ended(*op, work, r, out),
                     Some(DiskWork::Probe) => self.looked(*op, r, out),
-                    Some(DiskWork::Act(_)) => {}
-                    None => {}
+                    Some(DiskWork::Act(_)) | None => {}
                 }
             }
             Event::Run { op, run } => self.run(*op, run, out),

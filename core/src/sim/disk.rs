@@ -51,7 +51,6 @@ impl World {
                     Ok(FsReply::Probed { agents: self.look_at_clis() })
                 }
             }
-            FsCall::Act { .. } => Ok(FsReply::Done),
             FsCall::Scan => Ok(FsReply::Scanned { found: self.found() }),
             FsCall::Collect(call) => {
                 self.collect(call.root(), call.what());
@@ -65,7 +64,7 @@ impl World {
             FsCall::Unwind { .. } | FsCall::Seal { .. } if self.hit(Fault::DiskError) => {
                 Err(FsError::Failed { reason: FailReason::Unknown })
             }
-            FsCall::Unwind { .. } | FsCall::Seal { .. } => Ok(FsReply::Done),
+            FsCall::Unwind { .. } | FsCall::Seal { .. } | FsCall::Act { .. } => Ok(FsReply::Done),
         };
         let event = Event::Fs { op, r };
         self.queue.push(self.now + wait, What::Done { life: self.lives, op, event });

@@ -35,19 +35,11 @@ impl World {
     fn act(&mut self, call: &ApiCall) -> Result<ApiReply, ApiError> {
         let now = self.server_now();
         match call {
-            ApiCall::Renew => Ok(ApiReply::Done),
+            ApiCall::Renew | ApiCall::ActionResult { .. } => Ok(ApiReply::Done),
             ApiCall::Workspaces => Ok(ApiReply::Workspaces {
                 list: self.plane.workspaces().map(|(id, _)| id.clone()).collect(),
                 legacy: self.is_about(Fault::OldServer),
             }),
-            ApiCall::Profiles { .. } if self.is_about(Fault::OldServer) => {
-                Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
-            }
-            ApiCall::Profiles { workspace } => {
-                let signature = self.clis.custom(workspace);
-                Ok(ApiReply::Profiles { signature, count: custom_count(signature) })
-            }
-            ApiCall::ActionResult { .. } => Ok(ApiReply::Done),
             ApiCall::Register { workspace, agents, profiles } => self.register(workspace, agents, *profiles),
             ApiCall::RecoverOrphans { runtime } => {
                 self.plane.recover_orphans(now, runtime).map(|_| ApiReply::Done).map_err(|e| refused(&e))
@@ -60,10 +52,17 @@ impl World {
                 Err(_) if self.chance.one_in(2) => Ok(ApiReply::Beaten { gone: true, actions: Vec::new() }),
                 Err(error) => Err(refused(&error)),
             },
-            ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. }
+            ApiCall::Profiles { .. }
+            | ApiCall::Claim(_)
+            | ApiCall::ClaimOver { .. }
+            | ApiCall::MessagesKnown { .. }
                 if self.is_about(Fault::OldServer) =>
             {
                 Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
+            }
+            ApiCall::Profiles { workspace } => {
+                let signature = self.clis.custom(workspace);
+                Ok(ApiReply::Profiles { signature, count: custom_count(signature) })
             }
             ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 let scope = self.scope(claim);
