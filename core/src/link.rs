@@ -213,6 +213,7 @@ impl Link {
     pub(crate) fn close(&mut self, cx: &mut Cx<'_>) {
         self.closed = true;
         cx.disarm(&TimerKey::Link);
+        cx.disarm(&TimerKey::Reconcile);
         if matches!(self.state, State::Dialing { .. } | State::Up { .. }) {
             cx.ws(self.conn, WsCmd::Close);
         }

@@ -31,7 +31,7 @@ impl State {
         out: &mut Effects,
     ) {
         let refusal = r.as_ref().err().copied().and_then(ApiError::refusal);
-        let about = refusal.is_some_and(|kind| kind.is_about_credential());
+        let about = refusal.is_some_and(Refusal::is_about_credential);
         let claim = matches!(kind, ApiOp::Claim { .. } | ApiOp::ClaimOver { .. } | ApiOp::ClaimOne { .. });
         if !self.env.access.counts(op) || (claim && refusal == Some(Refusal::Forbidden)) {
             return;

@@ -234,8 +234,13 @@ impl Machine for Wire {
     }
 
     fn due(&mut self, cx: &mut Cx<'_>, timer: &TimerKey) {
-        assert_eq!(*timer, TimerKey::Link);
-        self.link.dial(cx, self.named());
+        match timer {
+            TimerKey::Link => self.link.dial(cx, self.named()),
+            TimerKey::Reconcile => {
+                self.link.reconcile(cx);
+            }
+            other => panic!("{other:?}: not of this machine"),
+        }
     }
 
     fn answered(&mut self, _: &mut Cx<'_>, _: OpId, kind: ApiOp, _: Reply) {

@@ -182,7 +182,6 @@ impl AccessBook {
             Effect::Fact { fact: Fact::AccessLost } => self.turned(seen, false),
             Effect::Fact { fact: Fact::AccessBack } => self.turned(seen, true),
             Effect::Fact { fact: Fact::Woke { .. } } if self.lost.is_none() => self.all_owe(now),
-            Effect::Fact { .. } => {}
             Effect::Api { op, call, .. } => {
                 self.last = self.last.max(*op);
                 self.asks(seen, *op, call, found);

@@ -246,8 +246,8 @@ fn after_report(seen: &Seen<'_>, tries: usize, result: &Result<ApiReply, ApiErro
 /// What the server asks a runtime for in this event.
 fn handed_out<'a>(seen: &Seen<'a>) -> Option<(&'a RuntimeId, &'a [Action])> {
     match (seen.ws(), seen.closed) {
-        (Some((_, WsEvent::Ack { runtime, actions, .. })), _) => Some((runtime, actions)),
-        (
+        (Some((_, WsEvent::Ack { runtime, actions, .. })), _)
+        | (
             _,
             Some(Closed {
                 what: What::Api(ApiCall::Beat { runtime }),

@@ -87,19 +87,18 @@ impl AgentBook {
             self.claims.remove(&op);
             self.answered(seen, op, call);
         }
-        match seen.ws() {
-            Some((_, WsEvent::Up)) => self.spaces.values_mut().for_each(|space| space.news = true),
-            Some((_, WsEvent::ProfilesChanged { workspace })) => {
-                if let Some(space) = self.spaces.get_mut(workspace) {
-                    space.news = true;
-                }
-            }
-            _ => {}
+        if let Some((_, WsEvent::ProfilesChanged { workspace })) = seen.ws()
+            && let Some(space) = self.spaces.get_mut(workspace)
+        {
+            space.news = true;
         }
         self.gone_now.clear();
         self.held_now.clear();
         for effect in seen.effects {
             match effect {
+                Effect::Fact { fact: Fact::Reconciled } => {
+                    self.spaces.values_mut().for_each(|space| space.news = true);
+                }
                 Effect::Fact { fact: Fact::RuntimeGone { runtime } } => {
                     self.gone_now.insert(runtime.clone());
                 }

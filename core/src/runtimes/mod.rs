@@ -56,6 +56,8 @@ struct Workspace {
     failures: Failures,
     /// When the last registration was sent, if it worked.
     last: Option<Instant>,
+    /// When the last one was sent, whatever became of it.
+    sent: Option<Instant>,
     profiles: Profiles,
     /// The version of each agent CLI that a registration which worked has named last.
     versions: BTreeMap<Provider, u64>,

@@ -117,7 +117,7 @@ impl Runtimes {
             return;
         }
         ws.want = None;
-        ws.last = Some(cx.now.mono);
+        (ws.last, ws.sent) = (Some(cx.now.mono), Some(cx.now.mono));
         ws.profiles.used();
         let call = ApiCall::Register {
             workspace: workspace.clone(),

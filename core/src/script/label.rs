@@ -30,8 +30,8 @@ pub fn effect_label(effect: &Effect) -> String {
         Effect::Cancel { op } => format!("cancel #{}", op.0),
         Effect::Ws { conn, cmd } => match cmd {
             WsCmd::Connect { without, .. } => {
-                let without: String = without.iter().map(|runtime| format!(" without {runtime}")).collect();
-                format!("connect {}{without}", conn.0)
+                let start = format!("connect {}", conn.0);
+                without.iter().fold(start, |all, runtime| all + " without " + runtime.as_str())
             }
             WsCmd::Beat { runtime } => format!("ws-beat {runtime}"),
             WsCmd::Close => format!("close {}", conn.0),

@@ -44,6 +44,12 @@ marks! {
     EndedUnseen = "a run ended while the daemon was dead",
     /// The server cancelled a task whose agent was at work.
     CancelledAtWork = "a task was cancelled while its agent worked",
+    /// An agent CLI that could not be used any more was taken off line.
+    HeldBack = "an unfit agent was taken off line",
+    /// It came back.
+    Freed = "an agent that was held back worked again",
+    /// A custom runtime joined the set.
+    Custom = "a custom runtime was registered",
     /// A task was handed out a second time.
     HandedOutAgain = "the server handed a task out again",
 }

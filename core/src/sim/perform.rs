@@ -88,7 +88,10 @@ impl World {
             Effect::Cancel { op } => self.cancel(op),
             Effect::Ws { conn, cmd } => self.ws(conn, &cmd),
             Effect::Runtime { runtime, change, .. } => match change {
-                RuntimeChange::Added { provider, .. } => {
+                RuntimeChange::Added { provider, profile, .. } => {
+                    if profile.is_some() {
+                        self.marks.hit(Mark::Custom);
+                    }
                     self.hosted.insert(runtime, Hosted { provider, claimable: false });
                 }
                 RuntimeChange::Claimable => {
@@ -107,14 +110,16 @@ impl World {
             }
             // The world acts upon no fact: a daemon whose facts are all lost must do the same.
             Effect::Fact { fact } => self.note(&fact),
-            Effect::ForgetAction { .. } => {}
             Effect::Gate { owner, answer } => self.gate_answered(owner, answer),
             Effect::Exit { report } => {
                 if let Some(life) = &mut self.life {
                     life.exited = Some(report);
                 }
             }
-            Effect::Progress { .. } | Effect::Keep { .. } | Effect::DropIdleConnections => {}
+            Effect::Progress { .. }
+            | Effect::Keep { .. }
+            | Effect::ForgetAction { .. }
+            | Effect::DropIdleConnections => {}
         }
     }
 
@@ -134,6 +139,8 @@ impl World {
 
     fn note(&mut self, fact: &Fact) {
         match fact {
+            Fact::Held { .. } => self.marks.hit(Mark::HeldBack),
+            Fact::Freed { .. } => self.marks.hit(Mark::Freed),
             Fact::Ending { claim, why } => {
                 if let Some(claim) = self.claims.get_mut(claim) {
                     claim.ending = claim.ending.max(Some(*why));

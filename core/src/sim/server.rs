@@ -40,13 +40,6 @@ impl World {
                 list: self.plane.workspaces().map(|(id, _)| id.clone()).collect(),
                 legacy: self.is_about(Fault::OldServer),
             }),
-            ApiCall::Profiles { .. } if self.is_about(Fault::OldServer) => {
-                Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
-            }
-            ApiCall::Profiles { workspace } => {
-                let signature = self.clis.custom(workspace);
-                Ok(ApiReply::Profiles { signature, count: custom_count(signature) })
-            }
             ApiCall::ActionResult { runtime, action, kind } => {
                 let completed = !self.chance.one_in(4);
                 let taken = self.plane.finish(now, runtime, (action, *kind), completed);
@@ -64,10 +57,17 @@ impl World {
                 Err(_) if self.chance.one_in(2) => Ok(ApiReply::Beaten { gone: true, actions: Vec::new() }),
                 Err(error) => Err(refused(&error)),
             },
-            ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::MessagesKnown { .. }
+            ApiCall::Profiles { .. }
+            | ApiCall::Claim(_)
+            | ApiCall::ClaimOver { .. }
+            | ApiCall::MessagesKnown { .. }
                 if self.is_about(Fault::OldServer) =>
             {
                 Err(ApiError::Refused { status: 404, kind: Refusal::RouteMissing })
+            }
+            ApiCall::Profiles { workspace } => {
+                let signature = self.clis.custom(workspace);
+                Ok(ApiReply::Profiles { signature, count: custom_count(signature) })
             }
             ApiCall::Claim(claim) | ApiCall::ClaimOver { claim, .. } => {
                 let scope = self.scope(claim);

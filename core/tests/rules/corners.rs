@@ -125,7 +125,7 @@ fn the_world_reaches_every_corner() {
         let cfg = World::config(&mut choose);
         let mut runner = Runner::new(cfg, Seed(seed)).expect("a world's settings are in bounds");
         let mut late = Vec::new();
-        for _ in 0..400 {
+        for _ in 0..700 {
             let Some(input) = runner.next(&mut choose) else { break };
             for effect in runner.take(&input) {
                 match effect {
