@@ -83,7 +83,7 @@ fn the_rules_about_recovery_notice_what_is_tampered_with() {
 #[test]
 fn what_a_killed_process_had_and_nobody_hears_of_again_is_noticed() {
     let mut noticed = 0;
-    for seed in 0..20 {
+    for seed in 0..60 {
         let mut choose = Seeded::new(seed);
         let cfg = World::config(&mut choose);
         let mut runner = Runner::new(cfg, Seed(seed)).expect("settings are in bounds");
