@@ -49,8 +49,7 @@ impl State {
                         split!(self, out => cx, actions);
                         actions.done(&mut cx, *op, &action);
                     }
-                    Some(DiskWork::Probe) => {}
-                    None => {}
+                    Some(DiskWork::Probe) | None => {}
                 }
             }
             Event::Run { op, run } => self.run(*op, run, out),

@@ -245,16 +245,15 @@ fn after_report(seen: &Seen<'_>, tries: usize, result: &Result<ApiReply, ApiErro
 
 /// What the server asks a runtime for in this event.
 fn handed_out<'a>(seen: &Seen<'a>) -> Option<(&'a RuntimeId, &'a [Action])> {
-    match (seen.ws(), seen.closed) {
-        (Some((_, WsEvent::Ack { runtime, actions, .. })), _) => Some((runtime, actions)),
-        (
-            _,
-            Some(Closed {
-                what: What::Api(ApiCall::Beat { runtime }),
-                end: End::Api(Ok(ApiReply::Beaten { actions, .. })),
-                ..
-            }),
-        ) => Some((runtime, actions)),
+    if let Some((_, WsEvent::Ack { runtime, actions, .. })) = seen.ws() {
+        return Some((runtime, actions));
+    }
+    let Closed { what: What::Api(ApiCall::Beat { runtime }), end: End::Api(Ok(reply)), .. } = seen.closed?
+    else {
+        return None;
+    };
+    match reply {
+        ApiReply::Beaten { actions, .. } => Some((runtime, actions)),
         _ => None,
     }
 }

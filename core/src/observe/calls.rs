@@ -109,8 +109,7 @@ pub(super) fn fs_sent(life: &mut Life, at: &At<'_>, op: OpId, call: &FsCall, fou
             });
             life.resolve = Stage::Open(op);
         }
-        FsCall::Probe { .. } | FsCall::Act { .. } => {}
-        FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain => {}
+        FsCall::Probe { .. } | FsCall::Act { .. } | FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain => {}
     }
 }
 

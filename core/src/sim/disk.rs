@@ -42,17 +42,13 @@ impl World {
             }
             FsCall::Resolve { claim } => self.resolve(claim),
             FsCall::Probe { .. } => Ok(FsReply::Probed { agents: Vec::new() }),
-            FsCall::Act { .. } => {
-                wait += self.below(60_000);
-                Ok(FsReply::Done)
-            }
             FsCall::Scan => Ok(FsReply::Scanned { found: self.found() }),
             FsCall::Collect(call) => {
                 self.collect(call.root(), call.what());
                 wait += self.below(4_000);
                 Ok(FsReply::Done)
             }
-            FsCall::Maintain => {
+            FsCall::Maintain | FsCall::Act { .. } => {
                 wait += self.below(60_000);
                 Ok(FsReply::Done)
             }

@@ -107,14 +107,16 @@ impl World {
             }
             // The world acts upon no fact: a daemon whose facts are all lost must do the same.
             Effect::Fact { fact } => self.note(&fact),
-            Effect::ForgetAction { .. } => {}
             Effect::Gate { owner, answer } => self.gate_answered(owner, answer),
             Effect::Exit { report } => {
                 if let Some(life) = &mut self.life {
                     life.exited = Some(report);
                 }
             }
-            Effect::Progress { .. } | Effect::Keep { .. } | Effect::DropIdleConnections => {}
+            Effect::Progress { .. }
+            | Effect::Keep { .. }
+            | Effect::ForgetAction { .. }
+            | Effect::DropIdleConnections => {}
         }
     }
 
