@@ -166,7 +166,7 @@ async fn bug_08_beats_go_on_while_an_agent_program_does_not_answer() {
     // It was killed before that was told; a killed process may take a moment to be gone, and nobody tells.
     let is_left = |id: &i32| {
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains("debug\0models") || line.starts_with(b"sleep\0600")
+        String::from_utf8_lossy(&line).contains("debug\0models") || line.starts_with(b"sleep\x00600")
     };
     let gone = async {
         while bed.home.processes().iter().any(is_left) {
