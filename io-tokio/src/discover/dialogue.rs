@@ -149,7 +149,7 @@ async fn say(stdin: &mut Option<tokio::process::ChildStdin>, lines: &[String]) {
 
 async fn drain(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, most: usize) {
     let Some(mut pipe) = pipe else { return };
-    let mut buffer = [0; 8192];
+    let mut buffer = vec![0; 8192];
     while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
         let room = most - kept.len();
         kept.extend_from_slice(&buffer[..n.min(room)]);

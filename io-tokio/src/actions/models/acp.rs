@@ -115,8 +115,8 @@ async fn open(cli: Cli<'_>, provider: &str, cwd: &Path) -> Result<Opened, String
         }
         match id {
             Some(0.0) => {
-                agent_version =
-                    frame["result"]["agentInfo"]["version"].as_str().unwrap_or_default().to_owned();
+                let version = &frame["result"]["agentInfo"]["version"];
+                version.as_str().unwrap_or_default().clone_into(&mut agent_version);
                 if provider != "grok" {
                     return Next::Say(vec![call(2, "session/new", session.clone())]);
                 }

@@ -28,12 +28,15 @@ const ALL: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const LEAST: [&str; 3] = ["low", "medium", "high"];
 const HELP_LIMIT: Duration = Duration::from_secs(10);
 /// What a version's help says is good for so long.
-const KEPT: Duration = Duration::from_secs(600);
+const KEPT: Duration = Duration::from_mins(10);
 const MOST_KEPT: usize = 16;
 
 /// What the help of a program of some version says.
 #[derive(Debug, Default)]
-pub(super) struct Efforts(Mutex<BTreeMap<(PathBuf, Vec<String>, String), (Instant, Vec<String>)>>);
+pub(super) struct Efforts(Mutex<BTreeMap<Key, (Instant, Vec<String>)>>);
+
+/// Program, arguments before all others, and version.
+type Key = (PathBuf, Vec<String>, String);
 
 impl Efforts {
     /// All models, with what the program at hand can be told.

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A list is good for so long.
-const KEPT: Duration = Duration::from_secs(60);
+const KEPT: Duration = Duration::from_mins(1);
 /// Lists that are kept at most.
 const MOST_KEPT: usize = 64;
 /// Models of one list at most, and the bytes of one text of them.

@@ -6,7 +6,7 @@ use crate::actions::shown;
 use crate::wire::action::McpServer;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Servers in one list, and bytes of a name.
 const MOST: usize = 256;
@@ -67,7 +67,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// Takes those of one file; the first of a name counts.
-    fn add(&mut self, listed: &Value, path: &PathBuf) {
+    fn add(&mut self, listed: &Value, path: &Path) {
         for (name, server) in listed.as_object().into_iter().flatten() {
             let fits = server.is_object() && !name.is_empty() && name.len() <= LONGEST_NAME;
             if !fits || self.servers.len() >= MOST || !self.names.insert(name.clone()) {
