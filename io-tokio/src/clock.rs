@@ -83,7 +83,7 @@ impl Clock {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// An instant of this clock on the machine's own, in nanoseconds.

@@ -42,7 +42,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("WAKE", |_, _, fx| has(fx, SLEPT) && hide(fx, "connect")),
     ("LOOK-RATE", |_, _, fx| {
         let look = find(fx, "status ");
-        fx.extend((0..6).flat_map(|_| look.clone()));
+        fx.extend((0..6).filter_map(|_| look.clone()));
         look.is_some()
     }),
     ("INV-64", |_, _, fx| {

@@ -163,7 +163,7 @@ impl Reaction {
 mod tests {
     use super::*;
     use crate::wire::routes::{self, Method, Route};
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
     use std::fmt::Write;
 
     /// Where the table is shown to people, between two marks.
@@ -191,10 +191,10 @@ mod tests {
     /// One line for each route; what all of its troubles of a kind have in common is said once.
     fn page() -> String {
         let mut out = String::from("| request | answer | what follows |\n|---|---|---|\n");
-        let mut shown: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut shown: BTreeSet<(&str, &str)> = BTreeSet::new();
         for row in ANSWERS {
             let method = if row.route.method == Method::Get { "GET" } else { "POST" };
-            let first = shown.insert(row.route.template, ()).is_none() || row.route == routes::MESSAGES_READ;
+            let first = shown.insert((method, row.route.template));
             let name = if first { format!("`{method} {}`", row.route.template) } else { String::new() };
             let troubles: Vec<&str> = row.troubles.iter().map(|trouble| trouble.words()).collect();
             let note = if row.note.is_empty() { String::new() } else { format!(": {}", row.note) };

@@ -1,7 +1,14 @@
 //! The rows.
 
-use super::Reaction::{self, *};
-use super::Trouble::{self, *};
+use super::Reaction::{
+    self, Again, AsksMessages, AsksStatus, BeatsAll, BelievedLater, DropsRuntime, DropsWorkspace,
+    FailsInstead, FailsTask, FewTries, Frees, GoesOn, Halves, LetGo, LosesAccess, NextTime, OtherRoute, Over,
+    Skips,
+};
+use super::Trouble::{
+    self, Forbidden, Garbled, Gateway, Gone, NoAnswer, NoRoute, NotSent, Refused, Server, Throttled,
+    Unauthorized,
+};
 use crate::wire::routes::{self, Route};
 
 /// One row: these answers to this request, and what follows.

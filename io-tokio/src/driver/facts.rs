@@ -130,8 +130,6 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         }
         // The HTTP client says what to do about it, and not each time.
         Fact::Unauthorized => tracing::debug!("a request was refused because of the credential"),
-        // Said above, and not each time.
-        Fact::AccessLost | Fact::AccessBack => {}
         Fact::Woke { slept } => {
             tracing::info!(
                 seconds = slept / 1000,
@@ -156,6 +154,7 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         }
         Fact::Stopping { phase } => tracing::info!(?phase, "stopping"),
         Fact::Stray { total } => tracing::debug!(total, "events that fitted nothing"),
+        // Among them that access is lost or back, which is said elsewhere, and not each time.
         _ => {}
     }
 }

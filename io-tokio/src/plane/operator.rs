@@ -13,7 +13,7 @@ impl Server {
     /// Puts a task in the queue.
     ///
     /// # Errors
-    /// [`Refusal::RuntimeNotFound`] if no runtime fits; see [`Plane::enqueue`].
+    /// [`Refusal::RuntimeNotFound`] if no runtime fits; see `Plane::enqueue`.
     pub fn enqueue(&self, spec: TaskSpec) -> Result<TaskId, Refusal> {
         self.shared.act(|inner, now| {
             let runtime = match spec.runtime {

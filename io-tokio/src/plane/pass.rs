@@ -193,7 +193,7 @@ async fn ended(line: &Line) -> Response {
     Response::new(Body::empty())
 }
 
-/// Every route wants a token, and a daemon's route nothing that its holder may not see. Handlers find the [`Caller`] in the request.
+/// Every route wants a token, and a daemon's route nothing that its holder may not see. Handlers find the caller in the request.
 pub(super) async fn authorised(
     State(shared): State<Arc<Shared>>,
     mut request: Request,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The longest wait for what has to come.
-pub(super) const WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_mins(1);
 
 /// The requests of the collector.
 pub(super) const COLLECTED: &[Route] =

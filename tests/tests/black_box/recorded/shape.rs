@@ -42,12 +42,14 @@ fn collect(value: &Value, path: &str, into: &mut BTreeSet<String>) {
         Value::Number(_) => "number",
         Value::String(_) => "text",
         Value::Array(items) => {
-            items.iter().for_each(|item| collect(item, &format!("{path}[]"), into));
+            for item in items {
+                collect(item, &format!("{path}[]"), into);
+            }
             "list"
         }
         // What an agent gives a tool is its own affair.
         Value::Object(fields) => {
-            if !path.ends_with(".input") {
+            if path.rsplit('.').next() != Some("input") {
                 for (name, value) in fields {
                     let name = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     collect(value, &name, into);

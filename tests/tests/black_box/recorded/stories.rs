@@ -161,22 +161,23 @@ async fn a_stop_in_mid_run() -> Found {
 /// All at once, as most of the time is waited.
 #[tokio::test]
 async fn what_is_said_to_the_recorded_server_is_what_was_recorded() {
-    let (a, b, c, d) =
+    let (start, tools, second, cancelled) =
         tokio::join!(a_start(), a_task_with_tools(), a_second_task_of_an_issue(), a_cancelled_task());
-    let (e, f, g) = tokio::join!(an_agent_that_crashes(), an_agent_that_fails(), a_chat_of_two_turns());
-    let (h, i, j) =
+    let (crashes, fails, chat) =
+        tokio::join!(an_agent_that_crashes(), an_agent_that_fails(), a_chat_of_two_turns());
+    let (two, unlinked, stopped) =
         tokio::join!(tasks_of_two_workspaces(), a_start_without_a_control_connection(), a_stop_in_mid_run());
     let stories = [
-        ("a start", a),
-        ("a task with tools", b),
-        ("a second task of an issue", c),
-        ("a cancelled task", d),
-        ("an agent that crashes", e),
-        ("an agent that fails", f),
-        ("a chat of two turns", g),
-        ("tasks of two workspaces", h),
-        ("a start without a control connection", i),
-        ("a stop in mid-run", j),
+        ("a start", start),
+        ("a task with tools", tools),
+        ("a second task of an issue", second),
+        ("a cancelled task", cancelled),
+        ("an agent that crashes", crashes),
+        ("an agent that fails", fails),
+        ("a chat of two turns", chat),
+        ("tasks of two workspaces", two),
+        ("a start without a control connection", unlinked),
+        ("a stop in mid-run", stopped),
     ];
     differences::are_as_listed(&stories);
 }
