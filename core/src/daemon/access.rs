@@ -104,9 +104,11 @@ impl State {
     /// Everything that waited for the credential is done at once: after the event that says so has had its effect.
     pub(super) fn catch_up(&mut self, out: &mut Effects) {
         let Some(listed) = self.back.take() else { return };
-        let named = self.named();
-        split!(self, out => cx, runtimes, claims, beats, link, tasks, late);
+        split!(self, out => cx, runtimes);
         let (owed, changes) = runtimes.unbarred(&mut cx, listed);
+        self.changed(changes, out);
+        let named = self.named();
+        split!(self, out => cx, claims, beats, link, tasks, late);
         beats.all_now(&mut cx);
         claims.wake(&mut cx, None);
         link.dial_if_due(&mut cx, named);
@@ -114,7 +116,6 @@ impl State {
         for task in tasks.values_mut() {
             task.unbarred(&mut cx);
         }
-        self.changed(changes, out);
         self.look_at_all(out);
         for runtime in owed {
             self.orphans_due(&runtime, out);

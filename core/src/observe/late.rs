@@ -27,6 +27,10 @@ impl LateBook {
             );
             self.unreached = lost.then_some(seen.at.now);
         }
+        if seen.at.barred {
+            // It waits for the credential then, whatever the server says over a connection that it has.
+            self.unreached = None;
+        }
         // A task that is here delivers by itself.
         let late = |claim: ClaimKey| seen.view.tasks().all(|task| task.claim != claim);
         for effect in seen.effects {

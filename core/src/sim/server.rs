@@ -119,7 +119,7 @@ impl World {
     /// What people have asked the runtime for, and perhaps do at this moment.
     pub(super) fn hand_out(&mut self, runtime: &RuntimeId) -> Vec<Action> {
         let now = self.server_now();
-        if self.chance.one_in(8) {
+        if self.healed_at.is_none() && self.chance.one_in(8) {
             let asks = [Ask::Models, Ask::LocalSkills, Ask::ImportSkill { skill_key: Text::default() }];
             for ask in asks.into_iter().take(1 + self.chance.below(3) as usize) {
                 // The bound is far, and nobody waits for it.

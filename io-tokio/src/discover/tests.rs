@@ -263,9 +263,14 @@ async fn what_is_still_asked_at_the_end_is_ended() {
     assert_eq!(prober.look(true).await.expect("a look").skipped[0].problem, Problem::Slow);
     let pid = fs::read_to_string(format!("{}.pid", claude.display())).expect("it was started");
     prober.close().await;
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     let zombie = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"));
-    assert!(stat.map_or(true, zombie), "it is gone, or waits to be reaped");
+    // The kernel takes a moment from the signal to the end.
+    let ended = async {
+        while !fs::read_to_string(format!("/proc/{}/stat", pid.trim())).map_or(true, zombie) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it is gone, or waits to be reaped");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ async fn eager() -> Bed<DriverUnderTest> {
 async fn eager_with(more: impl FnOnce(&mut Timing)) -> Bed<DriverUnderTest> {
     let tune = |core: &mut longshore_core::config::Config| {
         let timers = &mut core.timers;
+        timers.access = Duration::from_millis(300);
         more(timers);
         for backoff in [&mut timers.report_backoff, &mut timers.late_backoff, &mut timers.post_backoff] {
             backoff.base = Duration::from_millis(10);

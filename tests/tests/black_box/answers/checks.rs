@@ -18,6 +18,10 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
     match row.reaction {
         Reaction::Again | Reaction::FewTries | Reaction::NextTime => {
             comes(stage, 2, stage.route).await?;
+            if [routes::CLAIM_BATCH, routes::CLAIM_ONE].contains(&stage.route) {
+                // What the lost answer gave out is given out again after 90 s.
+                stage.plane.advance(Duration::from_secs(100));
+            }
             ends(stage, &task, State::Completed).await
         }
         Reaction::LetGo | Reaction::GoesOn => {

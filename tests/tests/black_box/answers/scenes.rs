@@ -168,7 +168,14 @@ impl Stage {
             Play::Badly => Step::Error("it cannot be done".into()),
             Play::Hang => Step::Hang,
         };
-        let script = [Step::Say("one".into()), Step::Say("two".into()), end];
+        let tool =
+            Step::Tool { name: "Bash".into(), input: json!({ "command": "true" }), output: "ok".into() };
+        let mut script = vec![Step::Say("one".into()), tool, Step::Say("two".into())];
+        if self.route == routes::SESSION {
+            // Once the run is over, the report names the session.
+            script.push(Step::Sleep(1_000));
+        }
+        script.push(end);
         let mut spec = TaskSpec::new("claude").script(&script);
         if self.route == routes::GC_CHAT {
             spec.subject = Some(Subject::Chat("chat".into()));
@@ -176,6 +183,7 @@ impl Stage {
             spec.subject = Some(Subject::Autopilot("run".into()));
         } else if self.route == routes::GC_TASK {
             spec.subject = Some(Subject::QuickCreate);
+            spec = spec.field("quick_create_prompt", json!("make an issue of it"));
         }
         if self.route == routes::SKILL_BUNDLES {
             self.plane.set_skills(AGENT, vec![Skill::of_workspace("skill-1", "sail", "# Sail\n")]);

@@ -8,6 +8,7 @@ use crate::bed::{WITHIN, executable};
 use longshore_io_tokio::agent_double::{SCRIPT_ENV, Step, script_text};
 use longshore_tests::{DaemonUnderTest, Home};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The start, which the other recordings go on from.
 const START: &str = "a-startup";
@@ -25,8 +26,18 @@ impl Stage {
     /// Every task's agent follows the script.
     async fn set(recordings: &[&str], script: &[Step]) -> Self {
         let mut tape = Tape::of(recordings);
+        let asked: BTreeSet<String> = tape.answers.keys().map(|(_, path)| path.clone()).collect();
         for task in tape.claims.iter_mut().flatten() {
+            let resolve = format!(
+                "/api/daemon/runtimes/{}/tasks/{}/skill-bundles/resolve",
+                task["runtime_id"].as_str().expect("an id"),
+                task["id"].as_str().expect("an id")
+            );
             let agent = task["agent"].as_object_mut().expect("an agent");
+            if !asked.contains(&resolve) {
+                // The recorded daemon had them from an earlier recording.
+                agent.remove("skill_refs");
+            }
             agent.insert("custom_env".into(), json!({ SCRIPT_ENV: script_text(script) }));
         }
         let player = Player::of(tape).await;
