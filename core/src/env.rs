@@ -44,7 +44,8 @@ impl Cx<'_> {
     /// How long to wait after this failure, if it would otherwise be `wait`: what is refused because of the credential is not asked for more
     /// often than whether that is still so.
     pub(crate) fn patience(&mut self, wait: Duration, error: ApiError) -> Duration {
-        if error.is_about_credential() { wait.max(access::later(self)) } else { wait }
+        // What was refused to the credential before this one is tried with the new one soon.
+        if error.is_about_credential() && self.is_barred() { wait.max(access::later(self)) } else { wait }
     }
 
     /// Asks the server; the request is cancelled after `within`.

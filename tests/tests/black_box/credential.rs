@@ -25,7 +25,7 @@ async fn bug_27_a_new_token_in_the_config_file_is_used_without_a_restart_and_the
     bed.plane.wait_for_request(WITHIN, refused).await.expect("what the task has to say is refused");
     bed.home.log_in(NEW);
     bed.completed(&task).await;
-    assert_eq!(bed.said(&task), "before and after");
+    assert_eq!(bed.said(&task), "before and after", "{:#?}", bed.calls(&task, "messages"));
     let taken = bed.calls(&task, "complete").iter().filter(|request| request.status() == Some(200)).count();
     assert_eq!((taken, bed.calls(&task, "fail").len(), bed.home.agent_starts().len()), (1, 0, 1));
 

@@ -41,8 +41,11 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
             said_once(stage, &task)
         }
         Reaction::OtherRoute => {
-            let other =
-                if stage.route == routes::WORKSPACES { routes::WORKSPACES_LEGACY } else { routes::CLAIM_ONE };
+            let other = match stage.route {
+                routes::WORKSPACES => routes::WORKSPACES_LEGACY,
+                routes::GC_ISSUES => routes::GC_ISSUE,
+                _ => routes::CLAIM_ONE,
+            };
             later(stage, other).await?;
             ends(stage, &task, State::Completed).await
         }

@@ -8,6 +8,9 @@ use longshore_io_tokio::wire::routes::{self, Route};
 const PAGE: &str =
     "<!doctype html><html><head><title>Sign in</title></head><body>task not found</body></html>";
 
+/// Where a bare "not found" is as good as "gone".
+const MEANS_GONE: [Route; 3] = [routes::GC_CHAT, routes::MESSAGES, routes::LINK];
+
 /// The ways to give this trouble as an answer to this request, each with a name.
 pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Action)> {
     let page = |status| Action::Reply {
@@ -34,16 +37,26 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
                 headers: vec![("content-type".into(), "text/plain".into())],
             },
         )],
-        Trouble::Gone => vec![("gone", Action::error(404, phrase(route)))],
+        Trouble::Gone => {
+            let mut all = vec![("gone", Action::error(404, phrase(route)))];
+            if MEANS_GONE.contains(&route) {
+                all.push(("404 not found", Action::error(404, "not found")));
+            }
+            if route == routes::LINK {
+                all.push(("404 page", page(404)));
+            }
+            all
+        }
         Trouble::Refused => {
             let mut all = vec![
                 ("400", Action::error(400, "bad request")),
                 ("422", Action::error(422, "not like this")),
-                ("404 page", page(404)),
             ];
-            // Of a chat that is what the server says when it is gone.
-            if route != routes::GC_CHAT {
+            if !MEANS_GONE.contains(&route) {
                 all.push(("404 not found", Action::error(404, "not found")));
+            }
+            if route != routes::LINK {
+                all.push(("404 page", page(404)));
             }
             all
         }
