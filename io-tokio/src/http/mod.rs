@@ -19,6 +19,8 @@ mod skew;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod cut_short;
+#[cfg(test)]
 mod proxied;
 #[cfg(test)]
 pub(crate) mod test_server;
