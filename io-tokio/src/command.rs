@@ -12,7 +12,7 @@ use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
 use crate::signals::stop_on_signals;
 use crate::simulate::{Simulate, simulate};
-use crate::trace_cmd;
+use crate::trace;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
 use longshore_core::trace::Mode;
@@ -72,7 +72,7 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
 
 fn trace_replay(file: &Path) -> Exit {
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
-    match trace_cmd::replay(file, Mode::Strict, &mut out, &mut err) {
+    match trace::replay::replay(file, Mode::Strict, &mut out, &mut err) {
         Ok(verdict) => Exit::Code(verdict.code()),
         // Nobody reads the answer.
         Err(_) => Exit::Failed,

@@ -32,7 +32,7 @@ pub mod simulate;
 pub mod skills;
 pub mod supervise;
 pub mod tempdir;
-pub mod trace_cmd;
+pub mod trace;
 pub mod trace_sink;
 pub mod wire;
 pub mod ws;
