@@ -6,10 +6,10 @@ use super::over::Line;
 use crate::http::CallError;
 use crate::wire::frame::{Inbound, Outgoing};
 use crate::wire::heartbeat::HeartbeatRequest;
-use crate::ws::{self, LinkEvent};
-use futures_util::FutureExt;
+use crate::ws::{self, Link, LinkEvent};
 use longshore_core::event::{Event, WsEvent};
 use longshore_core::id::{ConnGen, RuntimeId};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Deadline of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long answers are waited for on a connection that is not wanted any more; a claim is given up after this time anyway.
+const LINGER: Duration = Duration::from_secs(7);
 /// Heartbeats that wait to be sent.
 const BEATS: usize = 1024;
 
@@ -75,27 +77,12 @@ async fn live(
     loop {
         tokio::select! {
             biased;
-            () = close.cancelled() => {
-                // Answers that are here already may hold tasks.
-                while let Some(LinkEvent::Frame(frame)) = link.recv().now_or_never() {
-                    if let Inbound::Rpc(response) = frame {
-                        line.answered(response);
-                    }
-                }
-                // In this order: a claim that waits is recalled only when nothing can begin it any more.
-                link.close().await;
-                line.detach();
-                host.drop_line(conn);
-                return;
-            }
+            () = close.cancelled() => return retire(&host, link, &line).await,
             // The server knows the connection by the token that it was dialled with.
             () = token.next() => {
                 tracing::debug!("the control connection is dialled again with the new token");
-                link.close().await;
-                line.detach();
-                host.drop_line(conn);
                 tell(WsEvent::Down).await;
-                return;
+                return retire(&host, link, &line).await;
             }
             Some(runtime) = beats.recv() => {
                 let beat = HeartbeatRequest { runtime_id: &runtime, supports_batch_import: true };
@@ -128,6 +115,30 @@ async fn live(
             }
         }
     }
+}
+
+/// Ends a connection that is not wanted any more: nothing is begun on it from here on, and it stays until the claims that are on their way have
+/// their answers, as those may hold tasks that the server would offer again only much later.
+async fn retire(host: &Host, mut link: Link, line: &Line) {
+    host.drop_line(line.conn);
+    line.retire();
+    let mut over = pin!(tokio::time::sleep(LINGER));
+    loop {
+        tokio::select! {
+            biased;
+            event = link.recv() => match event {
+                LinkEvent::Frame(Inbound::Rpc(response)) => line.answered(response),
+                // Whatever else it says is looked at when the next one is up.
+                LinkEvent::Frame(_) | LinkEvent::HintsLost => {}
+                LinkEvent::Down(_) => break,
+            },
+            () = line.settled() => break,
+            () = &mut over => break,
+        }
+    }
+    // In this order: a claim that waits is recalled only when nothing can begin it any more.
+    link.close().await;
+    line.detach();
 }
 
 /// What the core needs to know of a connection that was not made.

@@ -11,8 +11,9 @@ use longshore_core::effect::ClaimCall;
 use longshore_core::event::ApiReply;
 use longshore_core::id::ConnGen;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// What the server may take for a claim, in milliseconds.
 const SERVER_BUDGET_MS: u64 = 5_000;
@@ -23,17 +24,20 @@ pub(super) struct Line {
     pub(super) conn: ConnGen,
     sender: LinkSender,
     waiting: Mutex<Waiting>,
+    /// Somebody does not wait any more.
+    fewer: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
     answers: BTreeMap<String, oneshot::Sender<RpcResponse>>,
-    down: bool,
+    /// Whether nothing may be begun any more.
+    closed: bool,
 }
 
 impl Line {
     pub(super) fn new(conn: ConnGen, sender: LinkSender) -> Arc<Self> {
-        Arc::new(Self { conn, sender, waiting: Mutex::default() })
+        Arc::new(Self { conn, sender, waiting: Mutex::default(), fewer: Notify::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -48,10 +52,27 @@ impl Line {
         }
     }
 
+    /// The connection takes no more claims; those that are on their way go on waiting.
+    pub(super) fn retire(&self) {
+        self.lock().closed = true;
+    }
+
+    /// Waits until no claim waits any more.
+    pub(super) async fn settled(&self) {
+        loop {
+            let mut fewer = pin!(self.fewer.notified());
+            fewer.as_mut().enable();
+            if self.lock().answers.is_empty() {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
     /// The connection is gone, and no frame of it is begun any more.
     pub(super) fn detach(&self) {
         let mut waiting = self.lock();
-        waiting.down = true;
+        waiting.closed = true;
         waiting.answers.clear();
     }
 
@@ -78,7 +99,7 @@ impl Line {
     fn expect<'a>(&'a self, id: &'a str) -> Option<(oneshot::Receiver<RpcResponse>, Expected<'a>)> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.lock();
-        if waiting.down {
+        if waiting.closed {
             return None;
         }
         waiting.answers.insert(id.to_owned(), tell);
@@ -95,6 +116,7 @@ struct Expected<'a> {
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
         self.line.lock().answers.remove(self.id);
+        self.line.fewer.notify_waiters();
     }
 }
 

@@ -4,9 +4,10 @@ use crate::bed::{Bed, WITHIN, polled};
 use crate::service::local;
 use longshore_core::config::Config as Core;
 use longshore_core::plane::Plane;
-use longshore_io_tokio::plane::{Config, Request, TaskSpec};
-use longshore_tests::Home;
-use serde_json::Value;
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Action, Config, Request, Rule, State, TaskSpec};
+use longshore_tests::{Gate, Home};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
@@ -76,6 +77,34 @@ async fn a_program_that_is_installed_later_is_registered_beside_the_others() {
     let orphans = of("/recover-orphans");
     assert_eq!(orphans.iter().filter(|request| request.path.contains(claude.as_str())).count(), 1);
     assert_eq!(bed.daemon.health().skipped_agents.len(), 0);
+    bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_answer_to_a_claim_is_read_although_the_connection_is_dialled_anew_meanwhile() {
+    let furnish = |home: Home| {
+        with_codex_at(home, "later").config("providers", json!({ "claude": { "max_concurrent_tasks": 1 } }))
+    };
+    let bed = Bed::driven(Config::default(), furnish, look_often).await;
+    bed.linked().await;
+    // While this one runs nothing is claimed, so that the next claim brings the second one.
+    let gate = Gate::new(bed.home.dir().join("gate"));
+    let first = bed.enqueue(TaskSpec::new("claude").script(&[Step::Say("first".into()), gate.wait()]));
+    bed.spoke(&first).await;
+    let second = bed.enqueue(TaskSpec::new("claude"));
+    let answer = bed.plane.fault(Rule::new("WS", "/api/daemon/tasks/claim", Action::HoldReply));
+    drop(gate.open());
+    bed.completed(&first).await;
+    let taken = |plane: &Plane| plane.task(&second).filter(|task| task.state == State::Dispatched).map(drop);
+    bed.plane.wait_until(WITHIN, taken).await.expect("the server gave it away");
+    bed.home.install("later", CODEX);
+    let up = |request: &Request| request.path == "/api/daemon/ws" && request.status() == Some(101);
+    bed.plane.wait_for_requests(2, WITHIN, up).await.expect("another control channel");
+    answer.release();
+    answer.remove();
+    // The server would offer it again after 90 s only.
+    bed.completed(&second).await;
+    assert_eq!(bed.calls(&second, "start").len(), 1);
     bed.daemon.stop().await;
 }
 
