@@ -93,22 +93,22 @@ struct Opened {
 
 async fn serve(shared: Arc<Shared>, socket: WebSocket, opened: Opened, line: Line) {
     let (mut sink, mut stream) = socket.split();
-    let (out, mut queue) = mpsc::channel(SEND_QUEUE);
+    let (sender, mut queue) = mpsc::channel(SEND_QUEUE);
+    // A sender here would keep the queue open after the link was dropped from the list for not reading.
+    let out = sender.downgrade();
     let (number, mut stalled) = {
         let links = &mut shared.lock().links;
         let number = links.add(Link {
             runtimes: opened.runtimes.clone(),
             workspaces: opened.workspaces.clone(),
             of_user: opened.caller.is_user(),
-            out: out.clone(),
+            out: sender,
         });
         (number, links.stalled.subscribe())
     };
     let opened = Arc::new(opened);
     let mut unstalled = stalled.clone();
     shared.changed.notify_waiters();
-    // The link's own sender would keep the queue open after it was dropped from the list for not reading.
-    let out = out.downgrade();
     let ping_every = shared.ping_every;
     let writer = async move {
         let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + ping_every, ping_every);

@@ -193,6 +193,23 @@ async fn links_are_pinged_and_a_silent_one_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_link_that_does_not_take_its_hints_is_closed_and_not_kept_without_them() {
+    let (server, _, runtime, _) = queued().await;
+    let mut link = Link::open(&server, runtime.as_str()).await.expect("a link");
+    server.wait_for_links(1, SOON).await.expect("open");
+    // Without a pause: nothing of it can be written in between.
+    for _ in 0..100 {
+        server.push(&Hint::TaskAvailable { runtime: runtime.clone(), task: None });
+    }
+    let mut hints = 0;
+    while let Some(frame) = link.frame().await {
+        hints += usize::from(frame.is_text());
+    }
+    assert!((1..100).contains(&hints), "{hints}");
+    server.wait_for_links(0, SOON).await.expect("unlisted");
+}
+
+#[tokio::test]
 async fn a_hint_for_no_runtime_in_particular_goes_to_every_link() {
     let (server, _, runtime, _) = queued().await;
     let mut link = Link::open(&server, runtime.as_str()).await.expect("a link");
