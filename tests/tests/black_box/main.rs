@@ -32,3 +32,4 @@ mod skills;
 mod starts;
 mod stop_kinds;
 mod streams;
+mod tls;
