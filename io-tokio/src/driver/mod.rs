@@ -363,6 +363,11 @@ impl Driver {
                     self.note_ending(*claim, *why);
                 }
                 self.access.log(&fact);
+                match fact {
+                    Fact::AccessLost => self.host.client.credential().doubt(true),
+                    Fact::AccessBack => self.host.client.credential().doubt(false),
+                    _ => {}
+                }
                 facts::log(&self.host.book, &fact);
             }
             Effect::Exit { report } => self.exit = Some(report),

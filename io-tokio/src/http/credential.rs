@@ -25,9 +25,18 @@ pub struct Credential(Arc<Inner>);
 
 struct Inner {
     current: watch::Sender<Current>,
-    refused: watch::Sender<bool>,
+    against: watch::Sender<Against>,
     said: Mutex<Option<Instant>>,
     source: OnceLock<Source>,
+}
+
+/// What speaks against the token in use.
+#[derive(Clone, Copy, Default)]
+struct Against {
+    /// The last answer was that it is none.
+    refused: bool,
+    /// It is one, but the server takes nothing from its owner.
+    doubtful: bool,
 }
 
 #[derive(Clone)]
@@ -71,7 +80,7 @@ impl Credential {
         let current = Current { bearer: bearer(token)?, number: 0 };
         Ok(Self(Arc::new(Inner {
             current: watch::Sender::new(current),
-            refused: watch::Sender::new(false),
+            against: watch::Sender::default(),
             said: Mutex::default(),
             source: OnceLock::new(),
         })))
@@ -91,10 +100,15 @@ impl Credential {
             other
         });
         if replaced {
-            self.0.refused.send_replace(false);
+            self.0.against.send_replace(Against::default());
             *self.0.said.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Ok(replaced)
+    }
+
+    /// Whether the server takes nothing of this daemon's, whatever it says of the token: then another one may be in the file soon.
+    pub(crate) fn doubt(&self, doubtful: bool) {
+        self.0.against.send_modify(|against| against.doubtful = doubtful);
     }
 
     /// To be told of other tokens.
@@ -107,7 +121,7 @@ impl Credential {
         let (renewed, seen) = (AtomicBool::new(false), tokio::sync::Mutex::default());
         let source = Source { file, redactor, renewed, seen };
         if self.0.source.set(source).is_ok() {
-            tokio::spawn(watch_file(self.0.refused.subscribe(), Arc::downgrade(&self.0)));
+            tokio::spawn(watch_file(self.0.against.subscribe(), Arc::downgrade(&self.0)));
         }
     }
 
@@ -187,7 +201,10 @@ impl Credential {
         if number != self.number() {
             return;
         }
-        let news = self.0.refused.send_if_modified(|was| std::mem::replace(was, refused) != refused);
+        let news = self
+            .0
+            .against
+            .send_if_modified(|against| std::mem::replace(&mut against.refused, refused) != refused);
         if news && refused {
             self.say(skew);
         }
@@ -218,10 +235,10 @@ impl Credential {
     }
 }
 
-/// Looks at the file every second for as long as its token is refused.
-async fn watch_file(mut refused: watch::Receiver<bool>, credential: Weak<Inner>) {
+/// Looks at the file every second for as long as its token is refused or in doubt.
+async fn watch_file(mut against: watch::Receiver<Against>, credential: Weak<Inner>) {
     // An error means that the client is gone.
-    while refused.wait_for(|refused| *refused).await.is_ok() {
+    while against.wait_for(|against| against.refused || against.doubtful).await.is_ok() {
         let Some(inner) = credential.upgrade() else { return };
         Credential(inner).look().await;
         tokio::time::sleep(LOOK).await;

@@ -55,9 +55,9 @@ async fn a_refused_token_is_replaced_by_the_one_that_is_written_into_its_file() 
         "[REDACTED]",
         "it is kept out of the log"
     );
-    assert!(!*place.credential.0.refused.borrow(), "nothing is known against the new one");
+    assert!(!place.credential.0.against.borrow().refused, "nothing is known against the new one");
     place.credential.answered(0, 401, None);
-    assert!(!*place.credential.0.refused.borrow(), "a late answer is about the old one");
+    assert!(!place.credential.0.against.borrow().refused, "a late answer is about the old one");
 }
 
 #[tokio::test]

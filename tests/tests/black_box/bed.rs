@@ -45,6 +45,18 @@ impl Bed {
         bed.registered().await;
         bed
     }
+
+    /// Waits until the daemon's log has this.
+    pub(crate) async fn logs(&self, text: &str) {
+        let mut look = tokio::time::interval(Duration::from_millis(20));
+        let said = async {
+            while !self.daemon.log().contains(text) {
+                look.tick().await;
+            }
+        };
+        let said = tokio::time::timeout(WITHIN, said).await;
+        said.unwrap_or_else(|_| panic!("it does not say {text:?}: {}", self.daemon.log()));
+    }
 }
 
 impl Bed<DriverUnderTest> {

@@ -1,8 +1,9 @@
 //! A credential that changes while the daemon runs.
 
 use crate::bed::{Bed, WITHIN, is_claim};
+use longshore_core::plane::Hint;
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::{Request, TaskSpec};
+use longshore_io_tokio::plane::{Action, Request, Rule, TaskSpec};
 use longshore_io_tokio::secret::Secret;
 use longshore_tests::Gate;
 
@@ -71,5 +72,23 @@ async fn bug_27_a_daemon_whose_every_call_was_refused_works_again_after_a_login(
         1,
         "it is the same daemon"
     );
+    assert!(bed.daemon.stop().await.status.success(), "{}", bed.daemon.log());
+}
+
+#[tokio::test]
+async fn bug_27_a_login_as_somebody_else_is_seen_too_where_the_account_was_refused() {
+    let bed = Bed::new().await;
+    bed.linked().await;
+    let list = "/api/daemon/workspaces";
+    let refused = bed.plane.fault(Rule::new("GET", list, Action::error(403, "forbidden")));
+    bed.plane.push(&Hint::WorkspacesChanged);
+    bed.logs("the server takes nothing from this daemon").await;
+    // Nothing is asked for a while now, so that there is no 401 either.
+    refused.remove();
+    bed.plane.replace_token(Secret::new(NEW));
+    bed.home.log_in(NEW);
+    bed.logs("another token").await;
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&task).await;
     assert!(bed.daemon.stop().await.status.success(), "{}", bed.daemon.log());
 }
