@@ -106,6 +106,18 @@ impl Dir {
         }
     }
 
+    /// Opens a directory in it for removal, as [`super::mounts`] says; `None` if there is none.
+    pub(crate) fn own_child(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Self>> {
+        let name = one_name(name.as_ref())?;
+        match super::mounts::open_unmounted(&self.fd, name, DIR_FLAGS) {
+            Ok(fd) => Ok(fd.map(|fd| Self { fd, path: self.path.join(name) })),
+            Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(errno) => Err(self.link_or(name, errno)),
+                None => Err(error),
+            },
+        }
+    }
+
     /// Makes the directory if there is none; says whether it did. The mode is subject to the umask.
     pub fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<bool> {
         match fs::mkdirat(&self.fd, one_name(name.as_ref())?, mode_of(mode)) {

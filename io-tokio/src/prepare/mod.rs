@@ -19,6 +19,7 @@ pub mod layout;
 mod lock;
 mod manifest;
 pub mod marker;
+mod mounts;
 pub mod reuse;
 pub mod seal;
 mod share;

@@ -1,5 +1,5 @@
 //! Removal of whole trees: relative to open handles, links removed and not followed (bug 42), directories without
-//! permissions opened up first, and one entry that cannot be removed does not keep the rest (bug 41).
+//! permissions opened up first, and one entry that cannot be removed does not keep the rest (bug 41). What is mounted somewhere in it stays.
 
 use super::beneath::Dir;
 use rustix::fs::FileType;
@@ -124,7 +124,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let failed = self.removed.failed;
-        if let Some(child) = dir.child(name)? {
+        if let Some(child) = dir.own_child(name)? {
             self.contents(&child, &[], depth + 1);
         }
         if self.removed.failed > failed {
@@ -141,11 +141,11 @@ impl Walk<'_> {
 /// Gives the owner full rights on a directory that may not be readable, without following a link.
 #[cfg(target_os = "linux")]
 fn open_up(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    use rustix::fs::{Mode, OFlags};
+    use rustix::fs::OFlags;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::PermissionsExt;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    let Some(fd) = super::mounts::open_unmounted(dir, name, flags)? else { return Ok(()) };
     // A handle opened with O_PATH takes no fchmod; its entry in /proc names the same directory and cannot be exchanged.
     let through = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::set_permissions(through, std::fs::Permissions::from_mode(0o700))
