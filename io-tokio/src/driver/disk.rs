@@ -7,6 +7,7 @@ use super::local;
 use super::local::LocalDirectory;
 use super::probe;
 use super::skills;
+use super::space::enough_space;
 use crate::book::Entry;
 use crate::prepare::reuse::{Decision, FreshBecause, Reuse};
 use crate::prepare::seal::{self, Meta, Theirs};
@@ -92,7 +93,7 @@ fn noted(entry: &Entry, trouble: Trouble) -> FsError {
 }
 
 impl Trouble {
-    fn new(text: impl Into<String>) -> Self {
+    pub(super) fn new(text: impl Into<String>) -> Self {
         Self { error: FsError::Failed { reason: FailReason::PrepareFailed }, text: text.into() }
     }
 
@@ -213,26 +214,6 @@ fn earlier(root: &Path, entry: &Entry, claim: &Claim) -> Option<Reuse> {
             None
         }
     }
-}
-
-fn enough_space(host: &Host) -> Result<(), Trouble> {
-    let Some(wanted) = host.settings.min_free_space else { return Ok(()) };
-    let mut at = host.settings.workspaces_root.as_path();
-    while !at.exists() {
-        let Some(parent) = at.parent() else { return Ok(()) };
-        at = parent;
-    }
-    let Ok(disk) = rustix::fs::statvfs(at) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free >= wanted {
-        return Ok(());
-    }
-    Err(Trouble::new(format!(
-        "the disk of {} has {} MiB free, less than min_free_space ({} MiB); free some space or lower the setting",
-        at.display(),
-        free >> 20,
-        wanted >> 20
-    )))
 }
 
 /// Takes what the helper made, after looking that it is there, and makes the temp dir. Returns the earlier directory if it is the one used.

@@ -24,6 +24,7 @@ mod run;
 mod served;
 mod silence;
 mod skills;
+mod space;
 
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
