@@ -11,16 +11,12 @@ use crate::log::{self, LogFile, Redactor};
 use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
 use crate::signals::stop_on_signals;
-use crate::simulate::{Simulate, simulate};
 use crate::trace;
 use crate::{demo, local};
 use longshore_core::effect::ExitCause;
-use longshore_core::trace::Mode;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;
 
 /// Carries out a command that the command line understood.
@@ -64,36 +60,9 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
             let debug = local.debug || debug_wanted(env);
             runtime.block_on(local::run(&local, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
         }
-        Command::TraceReplay(trace) => trace_replay(&cwd.join(trace.file)),
-        Command::TraceSimulate(asked) => trace_simulate(&asked, cwd, debug_wanted(env)),
+        Command::Trace(command) => trace::perform(&command, cwd),
         Command::Version(_) => Exit::Success,
     }
-}
-
-fn trace_replay(file: &Path) -> Exit {
-    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
-    match trace::replay::replay(file, Mode::Strict, &mut out, &mut err) {
-        Ok(verdict) => Exit::Code(verdict.code()),
-        // Nobody reads the answer.
-        Err(_) => Exit::Failed,
-    }
-}
-
-fn trace_simulate(asked: &Simulate, cwd: &Path, debug: bool) -> Exit {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The second one ends the process at once.
-        let caught = signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        if let Err(error) = caught {
-            return failed(&error, debug);
-        }
-    }
-    // A core that panics is a failure like any other, and is told as one.
-    std::panic::set_hook(Box::new(|_| {}));
-    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
-    // Nobody reads the answer.
-    simulate(asked, cwd, &stop, &mut out, &mut err).unwrap_or(Exit::Failed)
 }
 
 /// One line for people.

@@ -2,16 +2,14 @@
 
 use super::command::{
     Command, DaemonLogs, DaemonStart, DaemonStatus, DaemonStop, Demo, DrainFor, Local, LogTarget,
-    TraceReplay, VersionOutput, Which,
+    VersionOutput, Which,
 };
 use crate::config::Flags;
 use crate::config::duration::{self, Days};
-use crate::simulate::Simulate;
+use crate::trace::TraceCommand;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
-use longshore_core::sim::Fault;
 use std::ffi::OsString;
-use std::num::NonZero;
 use std::path::PathBuf;
 
 /// Reads the command line; `args` begins with the program's name. Values of settings are not looked at yet: they
@@ -51,10 +49,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             let prompt = prompt.unwrap_or_default();
             Command::Local(Local { prompt, dir, resume, flags: global.into_flags(), debug })
         }
-        Some(Top::Trace(Trace::Replay { file })) => Command::TraceReplay(TraceReplay { file, debug }),
-        Some(Top::Trace(Trace::Simulate { seeds, from, steps, only, jobs, out })) => {
-            Command::TraceSimulate(Simulate { seeds, from, steps, only, jobs, out })
-        }
+        Some(Top::Trace(trace)) => Command::Trace(trace),
     })
 }
 
@@ -144,7 +139,7 @@ enum Top {
     },
     /// Recorded runs
     #[command(subcommand, arg_required_else_help = true)]
-    Trace(Trace),
+    Trace(TraceCommand),
     /// Print the version
     Version {
         /// Form of the output
@@ -199,43 +194,6 @@ fn drain(text: &str) -> Result<DrainFor, String> {
     let nanos = duration::parse(text, Days::Refused)?;
     let time = nanos.non_negative().ok_or("it is negative")?;
     Ok(DrainFor::Within(time))
-}
-
-#[derive(Subcommand)]
-enum Trace {
-    /// Feed a trace to a fresh core and compare what it decides
-    Replay {
-        /// The trace, or the directory of a flight recorder
-        file: PathBuf,
-    },
-    /// Let simulated worlds go wrong in every way, and check what the core makes of it
-    Simulate {
-        /// Number of worlds
-        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
-        seeds: u64,
-        /// Seed of the first world; with --seeds 1 a failure comes again
-        #[arg(long, value_name = "SEED", default_value_t = 0)]
-        from: u64,
-        /// Steps of the core in each world before everything works again. Default: ten virtual minutes, 20 000 steps at most
-        #[arg(long, value_name = "N")]
-        steps: Option<u64>,
-        /// Only this fault, such as crash or lost-reply; an unknown name lists them
-        #[arg(long, value_name = "FAULT", value_parser = fault)]
-        only: Option<Fault>,
-        /// Threads. Default: one for each core
-        #[arg(long, value_name = "N")]
-        jobs: Option<NonZero<usize>>,
-        /// Directory for the traces of worlds that fail
-        #[arg(long, value_name = "DIR", default_value = "simulate-failures")]
-        out: PathBuf,
-    },
-}
-
-fn fault(name: &str) -> Result<Fault, String> {
-    Fault::named(name).ok_or_else(|| {
-        let names: Vec<_> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
-        format!("there are {}", names.join(", "))
-    })
 }
 
 #[derive(Args)]

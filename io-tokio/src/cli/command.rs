@@ -1,7 +1,7 @@
 //! What was typed, as values.
 
 use crate::config::Flags;
-use crate::simulate::Simulate;
+use crate::trace::TraceCommand;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,10 +23,8 @@ pub enum Command {
     Demo(Demo),
     /// `local`
     Local(Local),
-    /// `trace replay`
-    TraceReplay(TraceReplay),
-    /// `trace simulate`
-    TraceSimulate(Simulate),
+    /// `trace …`
+    Trace(TraceCommand),
     /// `version`, `--version`
     Version(VersionOutput),
 }
@@ -147,15 +145,6 @@ pub struct Local {
     pub resume: Option<PathBuf>,
     /// The flags that are settings; those of `daemon start` alone are not given.
     pub flags: Flags,
-    /// Whether errors are shown with their causes.
-    pub debug: bool,
-}
-
-/// `trace replay`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TraceReplay {
-    /// The trace.
-    pub file: PathBuf,
     /// Whether errors are shown with their causes.
     pub debug: bool,
 }

@@ -9,7 +9,7 @@ mod version;
 pub use args::parse;
 pub use command::{
     Command, DaemonLogs, DaemonStart, DaemonStatus, DaemonStop, Demo, DrainFor, Local, LogTarget,
-    TraceReplay, VersionOutput, Which,
+    VersionOutput, Which,
 };
 pub use exit::{Exit, debug_wanted, explain};
 pub use start::{StartRefusal, require_token, task_signal};

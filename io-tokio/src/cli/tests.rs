@@ -1,6 +1,8 @@
 use super::*;
 use crate::config::Flags;
 use crate::simulate::Simulate;
+use crate::trace::TraceCommand;
+use crate::trace::replay::Replay;
 use longshore_core::sim::Fault;
 
 fn words(line: &str) -> Vec<OsString> {
@@ -85,11 +87,14 @@ fn the_other_commands_are_read() {
     );
     let local = Local { prompt: "fix".into(), dir: Some("d".into()), ..Local::default() };
     assert_eq!(parsed("local fix --dir d"), Command::Local(local));
-    let replay = TraceReplay { file: "t".into(), debug: true };
-    assert_eq!(parsed("trace replay t --debug"), Command::TraceReplay(replay));
+    let replay = TraceCommand::Replay(Replay { file: "t".into() });
+    assert_eq!(parsed("trace replay t --debug"), Command::Trace(replay));
     let simulate = Simulate { seeds: 1, from: 7, only: Fault::named("crash"), ..Simulate::default() };
-    assert_eq!(parsed("trace simulate --seeds 1 --from 7 --only crash"), Command::TraceSimulate(simulate));
-    assert_eq!(parsed("trace simulate"), Command::TraceSimulate(Simulate::default()));
+    assert_eq!(
+        parsed("trace simulate --seeds 1 --from 7 --only crash"),
+        Command::Trace(TraceCommand::Simulate(simulate))
+    );
+    assert_eq!(parsed("trace simulate"), Command::Trace(TraceCommand::Simulate(Simulate::default())));
     let refused = ran("trace simulate --only rain", &Env::default()).2;
     assert!(refused.contains("lost-reply") && refused.lines().count() == 1, "{refused}");
     // What checks nothing must not look like what found nothing.

@@ -10,6 +10,7 @@ use saved::{Saved, save};
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -21,20 +22,33 @@ const MOST_SHRUNK: u64 = 20;
 const STACK: usize = 8 * 1024 * 1024;
 
 /// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct Simulate {
-    /// How many worlds.
+    /// Number of worlds
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// The seed of the first; the next ones follow it.
+    /// Seed of the first world; with --seeds 1 a failure comes again
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub from: u64,
-    /// Steps of the core with faults, in each; the world's own number without one.
+    /// Steps of the core in each world before everything works again. Default: ten virtual minutes, 20 000 steps at most
+    #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Only this fault; all of them, in a mix of their own for each seed, without one.
+    /// Only this fault, such as crash or lost-reply; an unknown name lists them
+    #[arg(long, value_name = "FAULT", value_parser = fault)]
     pub only: Option<Fault>,
-    /// Threads; as many as there are cores without one.
+    /// Threads. Default: one for each core
+    #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
-    /// Where failures are saved; made when there is one.
+    /// Directory for the traces of worlds that fail
+    #[arg(long, value_name = "DIR", default_value = "simulate-failures")]
     pub out: PathBuf,
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    Fault::named(name).ok_or_else(|| {
+        let names: Vec<_> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 impl Default for Simulate {
@@ -78,6 +92,26 @@ impl Tally {
         self.marks.add(&outcome.marks);
         self.failures += u64::from(outcome.failure.is_some());
     }
+}
+
+/// As [`simulate`], until SIGINT or SIGTERM; the second one ends the process at once.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to, or signals cannot be caught.
+pub fn until_a_signal(
+    asked: &Simulate,
+    cwd: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    // A core that panics is a failure like any other, and is told as one.
+    std::panic::set_hook(Box::new(|_| {}));
+    simulate(asked, cwd, &stop, out, err)
 }
 
 /// Runs the worlds until all are done or `stop` is set, and writes what came of them to `out`, and how it gets on to `err`. Relative

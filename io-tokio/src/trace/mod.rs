@@ -1,3 +1,32 @@
-//! `longshore trace`: what people do with recorded histories. One file for each command.
+//! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
 pub mod replay;
+
+use crate::cli::Exit;
+use crate::simulate::{self, Simulate};
+use clap::Subcommand;
+use longshore_core::trace::Mode;
+use replay::{Replay, replay};
+use std::io;
+use std::path::Path;
+
+/// `longshore trace …`
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum TraceCommand {
+    /// Feed a trace to a fresh core and compare what it decides
+    Replay(Replay),
+    /// Let simulated worlds go wrong in every way, and check what the core makes of it
+    Simulate(Simulate),
+}
+
+/// Carries out a command; relative paths are below `cwd`.
+pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    let done = match command {
+        TraceCommand::Replay(asked) => replay(&cwd.join(&asked.file), Mode::Strict, &mut out, &mut err)
+            .map(|verdict| Exit::Code(verdict.code())),
+        TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
+    };
+    // Nobody reads the answer.
+    done.unwrap_or(Exit::Failed)
+}

@@ -1,11 +1,10 @@
 //! `longshore trace replay`: whether a recorded history comes out again.
 
 use crate::trace_sink::segments;
-use longshore_core::trace::{Mode, Reader, Replay, ReplayError, Report, TraceError};
+use longshore_core::trace::{self, Mode, Reader, ReplayError, Report, TraceError};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 256 * 1024;
@@ -32,14 +31,11 @@ impl Verdict {
     }
 }
 
-/// Replays a trace file, or all segments of a flight recorder's directory, and prints what came of it to standard output and
-/// standard error.
-pub fn replay_command(path: &Path, mode: Mode) -> ExitCode {
-    match replay(path, mode, &mut io::stdout().lock(), &mut io::stderr().lock()) {
-        Ok(verdict) => ExitCode::from(verdict.code()),
-        // Nobody reads the answer: there is no other place to say so.
-        Err(_) => ExitCode::from(Verdict::Unreadable.code()),
-    }
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Replay {
+    /// The trace, or the directory of a flight recorder
+    pub file: PathBuf,
 }
 
 /// Replays a trace file, or all segments of a flight recorder's directory, and writes what came of it to `out`, and what went
@@ -60,7 +56,7 @@ pub fn replay(path: &Path, mode: Mode, out: &mut impl Write, err: &mut impl Writ
         }
     };
     let single = files.len() == 1;
-    let mut replay = Replay::new(mode);
+    let mut replay = trace::Replay::new(mode);
     for file in files {
         match segment(&mut replay, &file) {
             Ok(()) => {}
@@ -97,7 +93,7 @@ enum Broken {
     Replay(ReplayError),
 }
 
-fn segment(replay: &mut Replay, file: &Path) -> Result<(), Broken> {
+fn segment(replay: &mut trace::Replay, file: &Path) -> Result<(), Broken> {
     let source = BufReader::with_capacity(READ_BYTES, File::open(file).map_err(Broken::Open)?);
     let reader = Reader::new(source).map_err(|error| Broken::Replay(error.into()))?;
     replay.segment(reader, |_| {}).map_err(Broken::Replay)
