@@ -29,6 +29,9 @@ pub(super) async fn perform(
     if !matches!(call, ApiCall::ClaimOver { .. }) {
         note_reach(host, &result);
     }
+    if matches!(call, ApiCall::Workspaces) {
+        note_list(host, &result);
+    }
     match result {
         Ok(reply) => Ok(reply),
         Err(error) => {
@@ -60,6 +63,26 @@ fn note_reach(host: &Host, result: &Result<ApiReply>) {
             }
             _ => tracing::info!("the server answers again"),
         }
+    }
+}
+
+/// One line when the list of workspaces is refused, as nothing is served without it, and not one for each time that it is asked for.
+fn note_list(host: &Host, result: &Result<ApiReply>) {
+    let refused = match result {
+        Ok(_) => 0,
+        Err(CallError::Rejected(rejection)) => rejection.status,
+        // Said elsewhere.
+        Err(_) => return,
+    };
+    let before = host.list_refused.swap(refused, Ordering::Relaxed);
+    if let Err(error) = result
+        && before != refused
+        // What to do about a credential is said where it is kept.
+        && refused != 401
+    {
+        tracing::warn!(
+            "the server does not tell the workspaces; they are asked for again and again: {error}"
+        );
     }
 }
 

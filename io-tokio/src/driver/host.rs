@@ -23,7 +23,7 @@ use longshore_core::id::{ConnGen, Generation, PathKey, ProfileId, Provider, Runt
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{SetOnce, mpsc};
 
@@ -77,6 +77,8 @@ pub struct Host {
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// Whether the server answered the last request that it could answer.
     pub(super) reached: AtomicBool,
+    /// The status by which the list of workspaces was refused the last time, 0 if it was not.
+    pub(super) list_refused: AtomicU16,
     /// Claims over the control connection that is up.
     pub(super) line: Mutex<Option<Arc<Line>>>,
 }

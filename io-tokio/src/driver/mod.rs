@@ -50,7 +50,7 @@ use longshore_core::rng::Seed;
 use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{SetOnce, mpsc, watch};
@@ -164,6 +164,7 @@ impl Driver {
             directories: Mutex::default(),
             registrations: Mutex::default(),
             reached: AtomicBool::new(true),
+            list_refused: AtomicU16::new(0),
             line: Mutex::default(),
         });
         let mut effects = Effects::new();

@@ -197,6 +197,10 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (status, said) = (self.status, quote(&self.body_head));
         match self.kind {
+            _ if status == 407 => write!(
+                f,
+                "a proxy on the way wants a login ({status}): put user and password into the proxy's URL in HTTP_PROXY or HTTPS_PROXY"
+            ),
             RejectKind::Unauthorized => {
                 write!(f, "the server does not take our token ({status}: {said}); log in again")?;
                 match self.skew().filter(|skew| skew.is_worth_a_word()) {

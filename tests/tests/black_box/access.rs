@@ -1,6 +1,6 @@
 //! A credential that is refused, a runtime that costs the link, a storm of hints, and a machine that sleeps.
 
-use crate::bed::{Bed, WITHIN, is_claim};
+use crate::bed::{Bed, WITHIN, executable, is_claim};
 use longshore_core::id::{RuntimeId, TaskId};
 use longshore_core::plane::Hint;
 use longshore_io_tokio::agent_double::Step;
@@ -103,7 +103,7 @@ async fn bug_26_a_daemon_that_starts_with_a_wrong_clock_says_so_and_serves_once_
         headers: vec![("date".into(), date)],
     };
     let fault = plane.fault(Rule::new("*", "/**", skewed));
-    let home = Home::new(crate::bed::executable(), &plane);
+    let home = Home::new(executable(), &plane);
     let daemon = home.start();
     let lists = |request: &Request| request.is("GET", "/workspaces");
     plane.wait_for_requests(3, WITHIN, lists).await.expect("it tries on");
@@ -244,4 +244,21 @@ async fn bug_29_b_a_link_that_is_closed_again_and_again_is_dialled_less_and_less
     let late = &waits[8..waits.len().min(14)];
     assert!(late.iter().all(|wait| *wait >= Duration::from_millis(300)), "the waits have grown: {waits:?}");
     bed.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_of_workspaces_that_is_refused_from_the_start_is_said_once_with_the_reason() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let list = "/api/daemon/workspaces";
+    let refused = plane.fault(Rule::new("GET", list, Action::error(400, "not like this")));
+    let home = Home::new(executable(), &plane);
+    let daemon = home.start();
+    let asked = |request: &Request| request.is("GET", list) && request.status() == Some(400);
+    plane.wait_for_requests(2, WITHIN, asked).await.expect("it is asked again");
+    refused.remove();
+    plane.wait_for_runtime("claude", WITHIN).await.expect("registered");
+    let ended = daemon.stop().await;
+    let said: Vec<_> =
+        ended.log.lines().filter(|line| line.contains("does not tell the workspaces")).collect();
+    assert!(matches!(&said[..], [one] if one.contains(" WRN ") && one.contains("not like this")), "{said:?}");
 }
