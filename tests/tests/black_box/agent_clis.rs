@@ -93,7 +93,7 @@ async fn the_answer_to_a_claim_is_read_although_the_connection_is_dialled_anew_m
     bed.spoke(&first).await;
     let second = bed.enqueue(TaskSpec::new("claude"));
     let answer = bed.plane.fault(Rule::new("WS", "/api/daemon/tasks/claim", Action::HoldReply));
-    drop(gate.open());
+    let _open = gate.open();
     bed.completed(&first).await;
     let taken = |plane: &Plane| plane.task(&second).filter(|task| task.state == State::Dispatched).map(drop);
     bed.plane.wait_until(WITHIN, taken).await.expect("the server gave it away");
