@@ -2,6 +2,7 @@
 
 use super::scenes::{Stage, WITHIN, is_of};
 use longshore_core::id::TaskId;
+use longshore_core::plane::{Plane, Task};
 use longshore_io_tokio::answers::{Reaction, Row, Trouble};
 use longshore_io_tokio::plane::{Action, Request, Rule, State};
 use longshore_io_tokio::wire::routes::{self, Route};
@@ -51,12 +52,12 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
         }
         Reaction::DropsRuntime => {
             later(stage, routes::REGISTER).await?;
-            ends(stage, &task, State::Completed).await
+            is_done(stage, &task).await
         }
         Reaction::DropsWorkspace => {
             later(stage, routes::WORKSPACES).await?;
             later(stage, routes::REGISTER).await?;
-            ends(stage, &task, State::Completed).await
+            is_done(stage, &task).await
         }
         Reaction::BelievedLater => forgotten(stage, &task).await,
         Reaction::FailsInstead | Reaction::FailsTask => ends(stage, &task, State::Failed).await,
@@ -133,7 +134,7 @@ async fn happens(stage: &Stage, task: &TaskId) -> Seen {
 async fn use_of(stage: &Stage, task: &TaskId, call: &str) -> Seen {
     let path = format!("/{task}{call}");
     let seen = stage.plane.wait_for_request(WITHIN, |request: &Request| request.path.ends_with(&path)).await;
-    seen.map(drop).map_err(|_| format!("no {call}"))
+    seen.map(drop).map_err(|_| format!("no {call}; {}", requests(stage, task)))
 }
 
 /// The route is used so often.
@@ -161,7 +162,8 @@ async fn ends(stage: &Stage, task: &TaskId, state: State) -> Seen {
         (routes::FAIL, State::Completed) => State::Failed,
         (routes::CANCEL_ACK, State::Completed) => State::Cancelled,
         (routes::STATUS, State::Completed) => {
-            // The agent hangs: it is ended once the answers are good again.
+            // The agent hangs: it is ended once the answers are good again. A task that is cancelled before it has started is dropped in silence.
+            use_of(stage, task, "/messages").await?;
             stage.plane.cancel(task).map_err(|refusal| format!("it cannot be cancelled: {refusal:?}"))?;
             use_of(stage, task, "/cancel-ack").await?;
             State::Cancelled
@@ -176,6 +178,17 @@ async fn ends(stage: &Stage, task: &TaskId, state: State) -> Seen {
             requests(stage, task)
         )
     })
+}
+
+/// The work is done: by this try, or by the next one if this one was on its way for the runtime that was taken for gone.
+async fn is_done(stage: &Stage, task: &TaskId) -> Seen {
+    let completed = |plane: &Plane| {
+        let done = |row: &&Task| row.state == State::Completed;
+        let is_it = |row: &Task| row.id == *task || row.parent.as_ref() == Some(task);
+        plane.tasks().filter(done).any(is_it).then_some(())
+    };
+    let seen = stage.plane.wait_until(WITHIN, completed).await;
+    seen.map_err(|_| format!("neither the task nor its retry completes; {}", requests(stage, task)))
 }
 
 /// No request of the route has the same path and body as another one.
