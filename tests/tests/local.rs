@@ -132,6 +132,18 @@ fn with_dir_the_work_directory_is_made_below_it_out_of_the_sight_of_git() {
     assert!(err.contains("missing: it is no directory"), "{err}");
 }
 
+/// Runs the prompt, and kills the program once its agent has said "Begun.".
+fn killed_once_begun(bench: &Bench, prompt: &str) {
+    let mut running =
+        local(bench, &[prompt]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    let mut out = BufReader::new(running.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("read");
+    assert_eq!(line, "Begun.\n");
+    kill_process(Pid::from_child(&running), Signal::KILL).expect("it is there");
+    running.wait().expect("ended");
+}
+
 #[test]
 fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
     let bench = bench();
@@ -142,14 +154,7 @@ fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
         { "write": { "path": "done.txt", "text": "once" } },
         { "result": "All done." },
     ]);
-    let mut command = local(&bench, &[&format!("Do it. longshore-double: {script}")]);
-    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
-    let mut out = BufReader::new(running.stdout.take().expect("piped"));
-    let mut line = String::new();
-    out.read_line(&mut line).expect("read");
-    assert_eq!(line, "Begun.\n");
-    kill_process(Pid::from_child(&running), Signal::KILL).expect("it is there");
-    running.wait().expect("ended");
+    killed_once_begun(&bench, &format!("Do it. longshore-double: {script}"));
     let place = places(&bench).pop().expect("a place");
     let place = place.to_str().expect("text");
     std::fs::write(&gate, "").expect("written");
@@ -163,14 +168,33 @@ fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
         "once"
     );
     assert_eq!(bench.processes(), [""; 0]);
-    let again = local(&bench, &["--resume", place]).output().expect("it ran");
+    let again = local(&bench, &["--resume", place])
+        .env("MULTICA_CLAUDE_PATH", "/missing/claude")
+        .output()
+        .expect("it ran");
     let (out, err) = texts(&again);
     assert!(
         again.status.success() && out.ends_with("All done.\n"),
-        "what is over is told again: {out}\n{err}"
+        "what is over is told again, and needs no agent: {out}\n{err}"
     );
     assert_eq!(places(&bench).len(), 1);
     let none = local(&bench, &["--resume", "nowhere"]).output().expect("it ran");
     assert!(texts(&none).1.contains("nowhere: this is no directory of a run"), "{}", texts(&none).1);
     assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn a_run_whose_file_is_damaged_is_told_so_and_its_agent_is_ended() {
+    for damage in ["", "no database at all"] {
+        let bench = bench();
+        killed_once_begun(&bench, r#"longshore-double: [{"say":"Begun."},"hang"]"#);
+        let place = places(&bench).pop().expect("a place");
+        std::fs::write(place.join("queue.redb"), damage).expect("written");
+        let place = place.to_str().expect("text");
+        let output = local(&bench, &["--resume", place]).output().expect("it ran");
+        let (out, err) = texts(&output);
+        assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
+        assert!(err.contains("queue.redb was damaged") && err.contains(place), "{err}");
+        assert_eq!(bench.processes(), [""; 0]);
+    }
 }

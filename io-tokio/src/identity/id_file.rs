@@ -2,10 +2,11 @@
 
 use super::is_id;
 use crate::config::StateDirs;
-use rustix::fs::{FlockOperation, flock};
+use crate::prepare::beneath::require_regular;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use uuid::Uuid;
@@ -69,7 +70,11 @@ pub(super) fn ids_of_profiles(shared: &Path) -> Vec<String> {
 fn read(path: &Path) -> Result<Option<String>, IdentityError> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        // A FIFO would be waited for without an end.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        require_regular(&file)?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     match read() {

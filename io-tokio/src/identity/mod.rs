@@ -131,6 +131,18 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_in_place_of_the_id_is_told_and_not_waited_for() {
+        let home = tempfile::tempdir().expect("a directory");
+        put(home.path(), "daemon.id", ID);
+        let path = home.path().join(".multica/daemon.id");
+        std::fs::remove_file(&path).expect("removed");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a FIFO");
+        let error = Identity::find(&settings(home.path(), "", &[]), "host").expect_err("no id").to_string();
+        assert!(error.contains("no regular file") && error.contains("daemon.id"), "{error}");
+    }
+
+    #[test]
     fn cli_54_a_broken_file_is_replaced_and_an_id_of_the_profile_is_taken_over() {
         let home = tempfile::tempdir().expect("a directory");
         put(home.path(), "daemon.id", "nonsense");

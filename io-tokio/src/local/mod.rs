@@ -25,6 +25,7 @@ use crate::service::{self, ServeError};
 use embedded::{Embedded, PROVIDER, Wanted};
 use interrupts::Interrupts;
 use longshore_core::id::TaskId;
+use longshore_core::reason::FailReason;
 use place::Place;
 use speech::{Speech, one_line, plain};
 use std::error::Error;
@@ -61,7 +62,10 @@ pub enum LocalError {
     #[error("--resume {}: this is no directory of a run (those are named local-… and hold a queue.redb)", .0.display())]
     NoRun(PathBuf),
     /// The run was cut off before it had a task.
-    #[error("--resume {}: the run has no task: it was cut off before that; start it anew with its prompt", .0.display())]
+    #[error(
+        "--resume {place}: nothing is known of a task there: the run was cut off before it had one, or its queue.redb was damaged and has been put aside \
+         ({place}/daemon.log says so); an agent that was still at work has been ended; start it anew with its prompt", place = .0.display()
+    )]
     NothingLeft(PathBuf),
     /// A server was named.
     #[error(
@@ -123,13 +127,26 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         Some(_) => Some(embedded.server.tasks().into_iter().max_by_key(|row| row.order)),
     };
     if let Some(None) = earlier {
-        embedded.daemon.stop(Duration::ZERO, &mut interrupts).await?;
+        // By then it has looked at what is left of the run; a stop ends that.
+        let _ = embedded.ready().await;
+        let _ = embedded.daemon.stop(PATIENCE, &mut interrupts).await;
         return Err(LocalError::NothingLeft(place.dir().to_owned()).into());
     }
     let with_log = |error: EmbeddedError| {
         tell(&format!("log: {}", place.log().display()));
         error
     };
+    let mut speech = Speech::new(io::stdout(), io::stderr());
+    if let Some(Some(row)) =
+        earlier.as_ref().filter(|row| row.as_ref().is_some_and(|row| row.state.is_terminal()))
+    {
+        // What is over needs no agent.
+        let Embedded { server, daemon } = embedded;
+        let _ = daemon.stop(PATIENCE, &mut interrupts).await;
+        let _ = speech.hear(&server.transcript(&row.id));
+        server.stop().await;
+        return Ok(conclude(Some(row), &place, &mut speech));
+    }
     tokio::select! {
         biased;
         () = interrupts.next() => {
@@ -156,7 +173,6 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         kept.map_err(|why| with_log(EmbeddedError::NotKept(why)))?;
         task
     };
-    let mut speech = Speech::new(io::stdout(), io::stderr());
     let cut = follow(&mut embedded, &task, &mut speech, &mut interrupts).await.map_err(with_log)?;
     if let Some(why) = cut {
         tell(why);
@@ -265,6 +281,14 @@ fn conclude<O: Write, E: Write>(row: Option<&Task>, place: &Place, speech: &mut 
         Some(row) => {
             let (error, reason) = (text(&row.error), text(&row.failure_reason));
             tell(&format!("error: the task {}: {error} ({reason})", row.state.as_str()));
+            if [FailReason::RuntimeOffline, FailReason::RuntimeRecovery]
+                .map(FailReason::as_str)
+                .contains(&reason.as_str())
+            {
+                tell(
+                    "the run was cut off, and nothing of it goes on; look at what it has done, and start it anew with its prompt",
+                );
+            }
             Exit::Failed
         }
         None => {

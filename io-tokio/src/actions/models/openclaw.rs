@@ -4,26 +4,32 @@ use super::{Cli, named};
 use crate::wire::action::Model;
 use serde_json::Value;
 use std::time::Duration;
+use tokio::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn ask(cli: Cli<'_>) -> Result<Vec<Model>, String> {
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     let ways: [&[&str]; 3] = [
         &["agents", "list", "--json"],
         &["agents", "list", "--output", "json"],
         &["agents", "list", "-o", "json"],
     ];
     for way in ways {
-        let left = LIMIT.saturating_sub(started.elapsed());
+        let left = left(started)?;
         if let Ok(text) = cli.says(way, left).await
             && let Some(agents) = read(&text)
         {
             return Ok(agents);
         }
     }
-    let left = LIMIT.saturating_sub(started.elapsed());
-    Ok(table(&cli.says(&["agents", "list"], left).await?))
+    Ok(table(&cli.says(&["agents", "list"], left(started)?).await?))
+}
+
+/// What is left of the time for all ways.
+fn left(started: Instant) -> Result<Duration, String> {
+    let left = LIMIT.checked_sub(started.elapsed()).filter(|left| !left.is_zero());
+    left.ok_or_else(|| format!("`openclaw agents list` has not answered within {LIMIT:?}"))
 }
 
 /// A list of agents, or an object that has one; `None` if it is neither.
