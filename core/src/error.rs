@@ -17,7 +17,7 @@ pub enum ApiError {
         /// Milliseconds that the server asks to wait, if it said.
         retry_after_ms: Option<u32>,
     },
-    /// 5xx, 408, 425, or a redirect: it may work later.
+    /// 5xx, 408, 425, or the word of something before the server, such as a redirect or a page under a 4xx: it may work later.
     Server {
         /// The HTTP status.
         status: u16,

@@ -34,7 +34,7 @@ reasons! {
     IdleWatchdog = "idle_watchdog",
     /// The run was ended by somebody.
     Cancelled = "cancelled",
-    /// The claim named no agent, or two different ones.
+    /// The claim named no agent, or two different ones, or ids that cannot name a directory.
     InvalidTaskIdentity = "invalid_task_identity",
     /// The user's directory cannot be used.
     LocalDirectoryError = "local_directory_error",

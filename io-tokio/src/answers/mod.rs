@@ -18,7 +18,7 @@ pub enum Trouble {
     NoAnswer,
     /// 429, or 503 with `Retry-After`.
     Throttled,
-    /// 408, 425, any other 5xx, and redirects, which are the word of something before the server.
+    /// 408, 425, any other 5xx, and what is the word of something before the server: redirects, a page or an unknown text under a 4xx, 407, 421.
     Server,
     /// 502, 504: a proxy has lost sight of the server, which may have carried the request out.
     Gateway,
@@ -32,7 +32,7 @@ pub enum Trouble {
     NoRoute,
     /// 404 in the server's own words for what the request is about: "task not found", "runtime not found", "workspace not found".
     Gone,
-    /// Any other 4xx, a 404 in other words ("not found": no access), a proxy's page under a 4xx.
+    /// Any other 4xx, a 404 in other words of the server ("not found": no access).
     Refused,
 }
 
@@ -58,7 +58,7 @@ impl Trouble {
             Self::NotSent => "not sent",
             Self::NoAnswer => "no answer",
             Self::Throttled => "429",
-            Self::Server => "5xx",
+            Self::Server => "5xx, a proxy's 4xx",
             Self::Gateway => "502, 504",
             Self::Garbled => "unreadable 2xx",
             Self::Unauthorized => "401",

@@ -36,6 +36,7 @@ const CREDENTIAL: &[Trouble] = &[Unauthorized, Forbidden];
 const FINAL: &[Trouble] = &[NoRoute, Gone, Refused];
 
 const STATUS_DECIDES: &str = "see below";
+const EVERY_SERVER: &str = "as for a 5xx: every server has this route, so something before it said so";
 const WAITS: &str = "the request itself waits as for a 5xx";
 
 /// Every request of the daemon with every answer that is none.
@@ -126,9 +127,9 @@ pub static ANSWERS: &[Row] = &[
     row(routes::PREPARE_LEASE, CREDENTIAL, LosesAccess, "the status is asked for as well"),
     row(routes::PREPARE_LEASE, FINAL, AsksStatus, "what has ended, is queued or gone is dropped silently"),
     row(routes::START, &[NotSent], Again, "0.5 s to 8 s, within the 5 min of preparation, the lease kept"),
-    row(routes::START, &[NoAnswer, Throttled, Server, Gateway, Garbled], AsksStatus, STATUS_DECIDES),
+    row(routes::START, &[NoAnswer, Throttled, Server, Gateway, Garbled, NoRoute], AsksStatus, STATUS_DECIDES),
     row(routes::START, CREDENTIAL, LosesAccess, "the status decides about the task"),
-    row(routes::START, FINAL, AsksStatus, STATUS_DECIDES),
+    row(routes::START, &[Gone, Refused], AsksStatus, STATUS_DECIDES),
     row(routes::STATUS, PASSING, NextTime, "5 s; before a report: it goes out"),
     row(routes::STATUS, CREDENTIAL, LosesAccess, "looked at every 30 s"),
     row(routes::STATUS, &[NoRoute, Refused], NextTime, "5 s"),
@@ -139,10 +140,10 @@ pub static ANSWERS: &[Row] = &[
     row(routes::WAIT_LOCAL_DIRECTORY, PASSING, LetGo, "the task waits all the same"),
     row(routes::WAIT_LOCAL_DIRECTORY, CREDENTIAL, LosesAccess, "the task waits all the same"),
     row(routes::WAIT_LOCAL_DIRECTORY, FINAL, LetGo, "the task waits all the same"),
-    row(routes::MESSAGES, &[NotSent, Throttled, Server], Again, "0.5 s to 30 s, in order"),
+    row(routes::MESSAGES, &[NotSent, Throttled, Server, NoRoute], Again, "0.5 s to 30 s, in order"),
     row(routes::MESSAGES, &[NoAnswer, Gateway, Garbled], AsksMessages, "0.5 s to 30 s"),
     row(routes::MESSAGES, CREDENTIAL, LosesAccess, WAITS),
-    row(routes::MESSAGES, &[NoRoute, Gone], Skips, "409 and a bare \"not found\" as well"),
+    row(routes::MESSAGES, &[Gone], Skips, "409 and a bare \"not found\" as well"),
     row(routes::MESSAGES, &[Refused], Halves, ""),
     row(routes::MESSAGES_READ, PASSING, Again, "0.5 s to 30 s"),
     row(routes::MESSAGES_READ, CREDENTIAL, LosesAccess, WAITS),
@@ -166,11 +167,13 @@ pub static ANSWERS: &[Row] = &[
         "4 s to 64 s; after 6 tries or 6 min in the background, 1 s to 5 min, until it is taken; sooner if the server was out of reach and answers anything",
     ),
     row(routes::COMPLETE, CREDENTIAL, LosesAccess, WAITS),
-    row(routes::COMPLETE, &[NoRoute, Refused], FailsInstead, ""),
+    row(routes::COMPLETE, &[NoRoute], Again, EVERY_SERVER),
+    row(routes::COMPLETE, &[Refused], FailsInstead, ""),
     row(routes::COMPLETE, &[Gone], Over, ""),
     row(routes::FAIL, PASSING, Again, "as `complete`"),
     row(routes::FAIL, CREDENTIAL, LosesAccess, WAITS),
-    row(routes::FAIL, FINAL, Over, ""),
+    row(routes::FAIL, &[NoRoute], Again, EVERY_SERVER),
+    row(routes::FAIL, &[Gone, Refused], Over, ""),
     row(routes::CANCEL_ACK, PASSING, Again, "as `complete`"),
     row(routes::CANCEL_ACK, CREDENTIAL, LosesAccess, WAITS),
     row(routes::CANCEL_ACK, FINAL, Over, ""),

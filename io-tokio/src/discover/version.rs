@@ -9,9 +9,11 @@ pub const MAX_VERSION_LINE: usize = 200;
 /// [`MAX_VERSION_LINE`] bytes.
 pub fn version_line(output: &str) -> String {
     let line = output.lines().map(str::trim).find(|line| version(line).is_some());
-    let mut line = line.unwrap_or(output.trim()).to_owned();
+    let shown = line.unwrap_or(output.trim()).chars();
+    // It goes to the server and to terminals.
+    let mut line: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.truncate(line.floor_char_boundary(MAX_VERSION_LINE));
-    line
+    line.trim().to_owned()
 }
 
 /// The first three numbers with points between.
@@ -67,6 +69,7 @@ mod tests {
             "2.1.0 (Claude Code)"
         );
         assert_eq!(version_line(" nightly \n"), "nightly");
+        assert_eq!(version_line("\u{1b}[1m2.1.0\u{7}\n"), "[1m2.1.0", "nothing in it acts on a terminal");
         let long = "\u{e4}".repeat(MAX_VERSION_LINE);
         assert_eq!(version_line(&long).len(), MAX_VERSION_LINE);
     }

@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{action, collect, local, messages, offers, over, profiles, register};
+use super::{action, collect, local, messages, offers, over, profiles, reach, register};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind, Rejection};
 use crate::wire::claim::ClaimRequest;
@@ -13,7 +13,6 @@ use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{ApiReply, ClaimKey, TaskStatus};
 use longshore_core::id::is_safe_component;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, CallError>;
@@ -25,13 +24,7 @@ pub(super) async fn perform(
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
     let result = ask(host, call, limit).await;
-    // One that fails over the control connection is sent again over HTTP, which is what counts.
-    if !matches!(call, ApiCall::ClaimOver { .. }) {
-        note_reach(host, &result);
-    }
-    if matches!(call, ApiCall::Workspaces) {
-        note_list(host, &result);
-    }
+    reach::note(host, call, &result);
     match result {
         Ok(reply) => Ok(reply),
         Err(error) => {
@@ -41,49 +34,17 @@ pub(super) async fn perform(
             {
                 entry.ending().refusal = Some(error.to_string());
             }
-            Err(for_core(&error))
+            Err(if is_everywhere(call) { for_core_of_all(&error) } else { for_core(&error) })
         }
     }
 }
 
-/// One line when the server stops answering, and one when it does again: not one for each request.
-fn note_reach(host: &Host, result: &Result<ApiReply>) {
-    let reached = match result {
-        Ok(_) | Err(CallError::Rejected(_) | CallError::Throttled { .. }) => true,
-        // A request that the core itself ended says nothing.
-        Err(CallError::Unknown { .. }) => return,
-        Err(CallError::NotSent { .. } | CallError::ServerError { .. } | CallError::Undecodable { .. }) => {
-            false
-        }
-    };
-    if host.reached.swap(reached, Ordering::Relaxed) != reached {
-        match result {
-            Err(error) if !reached => {
-                tracing::warn!(%error, "the server does not answer as it should; it is asked again and again");
-            }
-            _ => tracing::info!("the server answers again"),
-        }
-    }
-}
-
-/// One line when the list of workspaces is refused, as nothing is served without it, and not one for each time that it is asked for.
-fn note_list(host: &Host, result: &Result<ApiReply>) {
-    let refused = match result {
-        Ok(_) => 0,
-        Err(CallError::Rejected(rejection)) => rejection.status,
-        // Said elsewhere.
-        Err(_) => return,
-    };
-    let before = host.list_refused.swap(refused, Ordering::Relaxed);
-    if let Err(error) = result
-        && before != refused
-        // What to do about a credential is said where it is kept.
-        && refused != 401
-    {
-        tracing::warn!(
-            "the server does not tell the workspaces; they are asked for again and again: {error}"
-        );
-    }
+/// Whether every server has the route.
+pub(super) const fn is_everywhere(call: &ApiCall) -> bool {
+    matches!(
+        call,
+        ApiCall::Start(_) | ApiCall::Messages { .. } | ApiCall::Complete { .. } | ApiCall::Fail { .. }
+    )
 }
 
 async fn ask(host: &Arc<Host>, call: &ApiCall, limit: Limit) -> Result<ApiReply> {
@@ -270,11 +231,21 @@ pub(super) fn for_core(error: &CallError) -> ApiError {
     }
 }
 
+/// The same for a route that every server has: that it is missing is the word of something before the server, and passes.
+pub(super) fn for_core_of_all(error: &CallError) -> ApiError {
+    match error {
+        CallError::Rejected(rejection) if rejection.kind == RejectKind::RouteMissing => {
+            ApiError::Server { status: rejection.status }
+        }
+        _ => for_core(error),
+    }
+}
+
 /// What a refusal is about; `None` if it is none that lasts.
 pub(super) fn refusal(rejection: &Rejection) -> Option<Refusal> {
     Some(match rejection.kind {
-        // A redirect is the word of something before the server, such as a login page: it passes.
-        RejectKind::TryAgain | RejectKind::Redirected => return None,
+        // The word of something before the server, such as a login page: it passes.
+        RejectKind::TryAgain | RejectKind::Redirected | RejectKind::Foreign => return None,
         RejectKind::TaskGone => Refusal::TaskGone,
         RejectKind::RuntimeGone => Refusal::RuntimeGone,
         RejectKind::WorkspaceGone => Refusal::WorkspaceGone,
@@ -300,7 +271,7 @@ fn for_core_status(status: WireStatus) -> TaskStatus {
     }
 }
 
-fn name(call: &ApiCall) -> &'static str {
+pub(super) fn name(call: &ApiCall) -> &'static str {
     match call {
         ApiCall::Renew => "renew",
         ApiCall::Workspaces => "workspaces",

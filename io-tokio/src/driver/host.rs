@@ -3,6 +3,7 @@
 use super::collect::Round;
 use super::local::Numbers;
 use super::over::Line;
+use super::reach::Reach;
 use super::served::Served;
 use crate::actions;
 use crate::book::Book;
@@ -23,7 +24,6 @@ use longshore_core::id::{ConnGen, Generation, PathKey, ProfileId, Provider, Runt
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{SetOnce, mpsc};
 
@@ -75,10 +75,8 @@ pub struct Host {
     /// Numbers for people's own directories.
     pub(super) directories: Mutex<Numbers>,
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
-    /// Whether the server answered the last request that it could answer.
-    pub(super) reached: AtomicBool,
-    /// The status by which the list of workspaces was refused the last time, 0 if it was not.
-    pub(super) list_refused: AtomicU16,
+    /// How the server answers.
+    pub(super) reach: Reach,
     /// Claims over the control connection that is up.
     pub(super) line: Mutex<Option<Arc<Line>>>,
 }

@@ -3,10 +3,11 @@
 use super::action;
 use super::host::Host;
 use super::over::Line;
-use crate::http::CallError;
+use crate::http::{CallError, RejectKind};
 use crate::wire::frame::{Inbound, Outgoing};
 use crate::wire::heartbeat::HeartbeatRequest;
 use crate::ws::{self, Link, LinkEvent};
+use longshore_core::error::Refusal;
 use longshore_core::event::{Event, WsEvent};
 use longshore_core::id::{ConnGen, RuntimeId};
 use std::pin::pin;
@@ -144,6 +145,12 @@ async fn retire(host: &Host, mut link: Link, line: &Line) {
 /// What the core needs to know of a connection that was not made.
 fn for_refused(error: &CallError) -> WsEvent {
     match error {
+        // In whatever words: one of the runtimes that were named may be gone.
+        CallError::Rejected(rejection)
+            if rejection.status == 404 && rejection.kind == RejectKind::Foreign =>
+        {
+            WsEvent::Refused { status: 404, kind: Refusal::Other }
+        }
         CallError::Rejected(rejection) => match super::api::refusal(rejection) {
             Some(kind) => WsEvent::Refused { status: rejection.status, kind },
             None => WsEvent::Down,

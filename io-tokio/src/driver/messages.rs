@@ -63,7 +63,7 @@ pub(super) async fn known(
 
 /// Whether the same text would be refused again, and another one may not be.
 fn lies_in_content(error: &CallError) -> bool {
-    matches!(error.rejected_as(), Some(RejectKind::Other | RejectKind::Foreign))
+    error.rejected_as() == Some(RejectKind::Other)
 }
 
 fn skip(entry: &Entry, message: &Message, error: &CallError) {
@@ -78,7 +78,7 @@ fn stopped(
     upto: u32,
     error: CallError,
 ) -> Result<ApiReply, CallError> {
-    let told = super::api::for_core(&error);
+    let told = super::api::for_core_of_all(&error);
     if !told.is_passing() {
         // The core takes all of them for refused, and an agent that waits for room must not wait for them.
         entry.outbox.taken(upto);

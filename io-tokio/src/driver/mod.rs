@@ -17,6 +17,7 @@ mod probe;
 mod profiles;
 mod program;
 mod published;
+mod reach;
 mod record;
 mod recover;
 mod register;
@@ -47,10 +48,10 @@ use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, Launch
 use longshore_core::event::{ClaimKey, Event, FsReply, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
+use reach::Reach;
 use record::Tapes;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{SetOnce, mpsc, watch};
@@ -163,8 +164,7 @@ impl Driver {
             served: Mutex::default(),
             directories: Mutex::default(),
             registrations: Mutex::default(),
-            reached: AtomicBool::new(true),
-            list_refused: AtomicU16::new(0),
+            reach: Reach::default(),
             line: Mutex::default(),
         });
         let mut effects = Effects::new();

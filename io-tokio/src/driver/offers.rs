@@ -72,7 +72,7 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         claim: entry.claim,
         task: id,
         runtime,
-        fault: fault.or_else(|| root.is_none().then_some(FailReason::Unknown)),
+        fault: fault.or_else(|| root.is_none().then_some(FailReason::InvalidTaskIdentity)),
         root: root.unwrap_or_else(|| EnvRoot::new(NO_ROOT)),
         prior,
         in_place,
@@ -97,14 +97,10 @@ fn trouble(task: &Task, binding: &Binding) -> Option<(FailReason, String)> {
         Some(_) => {}
     }
     if !is_safe_component(&task.workspace_id) {
-        return Some((
-            FailReason::Unknown,
-            "the task's workspace id is empty or can be no part of a path, so it was not run".to_owned(),
-        ));
+        return identity("the task's workspace id is empty or can be no part of a path, so it was not run");
     }
     if prepare::predicted_root(&task.workspace_id, &task.id).is_none() {
-        let text = "the task's workspace or task id gives no name for a directory, so it was not run";
-        return Some((FailReason::Unknown, text.to_owned()));
+        return identity("the task's workspace or task id gives no name for a directory, so it was not run");
     }
     match binding {
         Binding::Refused(why) => Some((FailReason::LocalDirectoryError, why.clone())),

@@ -13,10 +13,14 @@ use longshore_core::id::ConnGen;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 /// What the server may take for a claim, in milliseconds.
 const SERVER_BUDGET_MS: u64 = 5_000;
+/// How long an answer may take from the socket to the claim that waits for it.
+const UNREAD: Duration = Duration::from_millis(200);
 const DOWN: &str = "the control connection is gone";
 
 /// The claims on one connection.
@@ -47,8 +51,17 @@ impl Line {
     /// An answer came. One that nobody waits for is dropped.
     pub(super) fn answered(&self, response: RpcResponse) {
         let waiting = self.lock().answers.remove(&response.request_id);
-        if waiting.is_none_or(|waiting| waiting.send(response).is_err()) {
-            tracing::debug!("an answer came over the control connection that nobody waits for");
+        let unwanted = match waiting {
+            Some(waiting) => waiting.send(response).err(),
+            None => Some(response),
+        };
+        let Some(response) = unwanted else { return };
+        match response.tasks() {
+            Ok(reply) if !reply.tasks.is_empty() => tracing::warn!(
+                tasks = reply.tasks.len(),
+                "an answer with tasks came over the control connection when nobody waited for it any more; the server offers them again after a while"
+            ),
+            _ => tracing::debug!("an answer came over the control connection that nobody waits for"),
         }
     }
 
@@ -85,13 +98,24 @@ impl Line {
         let frame = Outgoing::Rpc(RpcRequest::claim(&id, request, SERVER_BUDGET_MS));
         let ticket =
             self.sender.send(&frame).map_err(|error| CallError::NotSent { why: error.to_string() })?;
-        tokio::select! {
+        let mut answer = answer;
+        let ended = tokio::select! {
             biased;
-            answer = answer => match answer {
-                Ok(response) => read(&response),
-                Err(_) => Err(fate(ticket, DOWN.to_owned())),
+            said = &mut answer => Ok(said),
+            why = limit.expired() => Err(why),
+        };
+        let said = match ended {
+            Ok(said) => said,
+            Err(why) if limit.is_cancelled() => return Err(fate(ticket, why)),
+            // The process may have been stopped meanwhile, and the answer be there to be read.
+            Err(why) => match timeout(UNREAD, answer).await {
+                Ok(said) => said,
+                Err(_) => return Err(fate(ticket, why)),
             },
-            why = limit.expired() => Err(fate(ticket, why)),
+        };
+        match said {
+            Ok(response) => read(&response),
+            Err(_) => Err(fate(ticket, DOWN.to_owned())),
         }
     }
 
@@ -164,7 +188,6 @@ mod tests {
     use crate::wire::frame::{self, Inbound};
     use crate::ws::{Link, LinkEvent};
     use longshore_core::id::RuntimeId;
-    use std::time::Duration;
     use tokio::io::{AsyncReadExt, DuplexStream};
     use tokio_util::sync::CancellationToken;
 

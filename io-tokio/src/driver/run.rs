@@ -232,15 +232,15 @@ async fn launch(
         return Err(refuse(FailReason::Unknown, text));
     };
     let program = program::of(host, entry).await.map_err(|(reason, text)| refuse(reason, text))?;
-    let plan =
-        plan(host, entry, call, family, program.prefix).map_err(|text| refuse(FailReason::Unknown, text))?;
+    let plan = plan(host, entry, call, family, program.prefix)
+        .map_err(|text| refuse(FailReason::PrepareFailed, text))?;
     let prepared = entry.disk().ready.take();
     let ready = match prepared {
         Some(ready) => ready,
         // The first launch used them up.
         None => match host.launcher.take().await {
             Ok(pair) => pair.skip_preparation(),
-            Err(error) => return Err(refuse(FailReason::ProcessFailure, error.to_string())),
+            Err(error) => return Err(refuse(FailReason::PrepareFailed, error.to_string())),
         },
     };
     let mut spec = LaunchSpec::new(entry.id.as_str(), number, program.path, plan.cwd);
@@ -258,7 +258,11 @@ async fn launch(
     let run = run.map_err(|error| {
         let reason = match &error {
             LaunchError::ProgramMissing { .. } => FailReason::MissingExecutable,
-            _ => FailReason::ProcessFailure,
+            LaunchError::NotExecutable { .. }
+            | LaunchError::InterpreterMissing { .. }
+            | LaunchError::BadFormat { .. } => FailReason::ProcessFailure,
+            // No fault of the agent's.
+            _ => FailReason::PrepareFailed,
         };
         refuse(reason, error.to_string())
     })?;

@@ -215,7 +215,7 @@ impl Client {
         request: &MessagesRequest<'_>,
         limit: impl Into<Limit>,
     ) -> Result<()> {
-        self.post(routes::MESSAGES, &[task.as_str()], Some(request), limit, acknowledged).await
+        self.post(routes::MESSAGES, &[task.as_str()], Some(request), limit, taken).await
     }
 
     /// What the transcript holds from about `since` on: look at the numbers.
@@ -247,7 +247,7 @@ impl Client {
         request: &UsageRequest<'_>,
         limit: impl Into<Limit>,
     ) -> Result<()> {
-        self.post(routes::USAGE, &[task.as_str()], Some(request), limit, acknowledged).await
+        self.post(routes::USAGE, &[task.as_str()], Some(request), limit, taken).await
     }
 
     /// A run ended well. May be repeated.
@@ -272,7 +272,7 @@ impl Client {
         request: &CancelAckRequest,
         limit: impl Into<Limit>,
     ) -> Result<()> {
-        self.post(routes::CANCEL_ACK, &[task.as_str()], Some(request), limit, acknowledged).await
+        self.post(routes::CANCEL_ACK, &[task.as_str()], Some(request), limit, taken).await
     }
 
     /// What became of several issues of a workspace.
@@ -338,6 +338,11 @@ fn read<T>(reply: &Reply, decode: impl FnOnce(&str) -> std::result::Result<T, De
 /// A task row of which only the status counts.
 pub(crate) fn row(text: &str) -> std::result::Result<Row, DecodeError> {
     json::decode(text, "a task")
+}
+
+/// A reply that says where something is, or just that it was done: an object with a text `status`. Whatever sits before the server answers 200 too.
+pub(crate) fn taken(text: &str) -> std::result::Result<(), DecodeError> {
+    json::decode::<Row>(text, "an object with a text `status`").map(drop)
 }
 
 /// A reply that says no more than that it was done: any object, or nothing. A proxy's page is neither.

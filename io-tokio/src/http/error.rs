@@ -97,7 +97,7 @@ pub enum RejectKind {
     /// The server sends us elsewhere, where we do not go.
     Redirected,
     /// A refusal that is not in the server's own words, such as a proxy's page. It says nothing about a task,
-    /// runtime or workspace.
+    /// runtime or workspace, and passes when the server can be reached again.
     Foreign,
     /// Another refusal.
     Other,
@@ -161,16 +161,19 @@ impl CallError {
 impl RejectKind {
     /// Only the server's exact phrases count as "gone": what looks at them ends runs and drops runtimes.
     fn of(status: u16, body: &str) -> Self {
+        let is_page = body.trim_start().starts_with('<');
         match status {
+            // No answer to a request that asks for none.
+            ..200 => Self::TryAgain,
             300..=399 => Self::Redirected,
             401 => Self::Unauthorized,
             403 => Self::Forbidden,
+            // Proxies say this of requests that are too large, and those stay so.
+            413 | 414 | 431 => Self::Other,
+            407 | 421 => Self::Foreign,
+            _ if is_page => Self::Foreign,
             404 => {
-                let start = body.trim_start();
-                let said = start.to_ascii_lowercase();
-                if start.starts_with('<') {
-                    return Self::Foreign;
-                }
+                let said = body.to_ascii_lowercase();
                 [
                     ("404 page not found", Self::RouteMissing),
                     ("task not found", Self::TaskGone),
@@ -183,7 +186,7 @@ impl RejectKind {
                 ]
                 .into_iter()
                 .find_map(|(phrase, kind)| said.contains(phrase).then_some(kind))
-                .unwrap_or(Self::Foreign)
+                .unwrap_or(if is_ours(body) { Self::Other } else { Self::Foreign })
             }
             405 => Self::RouteMissing,
             408 | 425 => Self::TryAgain,
@@ -191,6 +194,11 @@ impl RejectKind {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether this is how the server words an error: an object with a text `error`.
+fn is_ours(body: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(body).is_ok_and(|said| said["error"].is_string())
 }
 
 impl fmt::Display for Rejection {

@@ -18,6 +18,11 @@ impl Limit {
         Self { cancel: Some(cancel), ..self }
     }
 
+    /// Whether somebody has ended the call.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
     /// Ends when the call has to. Says why in words.
     pub(crate) async fn expired(&self) -> String {
         let cancelled = async {

@@ -243,7 +243,10 @@ fn is_passing(error: &CallError) -> bool {
     use crate::http::RejectKind;
     error.is_transient()
         || matches!(error, CallError::Undecodable { .. })
-        || matches!(error.rejected_as(), Some(RejectKind::Unauthorized | RejectKind::Redirected))
+        || matches!(
+            error.rejected_as(),
+            Some(RejectKind::Unauthorized | RejectKind::Redirected | RejectKind::Foreign)
+        )
 }
 
 /// What the server asks for counts if it is longer.

@@ -1,15 +1,12 @@
 //! Where a task is on the server.
 
 use super::json::{self, DecodeError};
-use super::lenient;
 use serde::Deserialize;
 
 /// Fields of a task row as `/start`, `/complete`, `/fail`, `/prepare-lease` and `/wait-local-directory` answer it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
 pub struct Row {
-    /// Where the task is now. A 200 alone proves nothing.
-    #[serde(deserialize_with = "lenient::field")]
+    /// Where the task is now. A 200 alone proves nothing, so one that does not say this is none.
     pub status: TaskStatus,
 }
 

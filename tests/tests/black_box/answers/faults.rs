@@ -23,7 +23,24 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
         Trouble::NoAnswer => vec![("answer lost", Action::LoseReply), ("request lost", Action::DropRequest)],
         Trouble::Throttled => vec![("429", Action::error_retry_after(429, "slow down", 1))],
         Trouble::Server => {
-            vec![("500", Action::error(500, "boom")), ("408", Action::error(408, "late")), ("302", page(302))]
+            let mut all = vec![
+                ("500", Action::error(500, "boom")),
+                ("408", Action::error(408, "late")),
+                ("302", page(302)),
+                ("407", page(407)),
+                ("400 page", page(400)),
+            ];
+            // A link that is refused as not found names a runtime that may be gone, whoever says so.
+            if route != routes::LINK {
+                all.push(("404 page", page(404)));
+                let text = Action::Reply {
+                    status: 404,
+                    body: "default backend - 404".into(),
+                    headers: vec![("content-type".into(), "text/plain".into())],
+                };
+                all.push(("404 text", text));
+            }
+            all
         }
         Trouble::Gateway => vec![("502", page(502)), ("504", page(504))],
         Trouble::Garbled => garbled(route),
@@ -55,9 +72,6 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
             if !MEANS_GONE.contains(&route) {
                 all.push(("404 not found", Action::error(404, "not found")));
             }
-            if route != routes::LINK {
-                all.push(("404 page", page(404)));
-            }
             all
         }
     }
@@ -67,6 +81,16 @@ pub(super) fn faults(route: Route, trouble: Trouble) -> Vec<(&'static str, Actio
 fn garbled(route: Route) -> Vec<(&'static str, Action)> {
     if route == routes::LINK {
         return Vec::new();
+    }
+    let says_a_status =
+        [routes::START, routes::STATUS, routes::MESSAGES, routes::USAGE, routes::COMPLETE, routes::FAIL];
+    if says_a_status.contains(&route) {
+        return vec![
+            ("half of it", Action::Truncate),
+            ("a page", Action::Garble(PAGE.into())),
+            ("another object", Action::Garble(r#"{"error":"maintenance"}"#.into())),
+            ("nothing", Action::Garble(String::new().into())),
+        ];
     }
     vec![("half of it", Action::Truncate), ("a page", Action::Garble(PAGE.into()))]
 }
