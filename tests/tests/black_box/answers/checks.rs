@@ -32,7 +32,7 @@ pub(super) async fn follows(stage: &Stage, row: &Row, trouble: Trouble) -> Seen 
         Reaction::AsksStatus => {
             later(stage, routes::STATUS).await?;
             // A refusal leaves the task as it was: nobody else has it, so its end is told.
-            let refused = [Trouble::NoRoute, Trouble::Gone, Trouble::Refused].contains(&trouble);
+            let refused = [Trouble::Gone, Trouble::Refused].contains(&trouble);
             let fails = refused && stage.route == routes::START;
             ends(stage, &task, if fails { State::Failed } else { State::Completed }).await
         }
