@@ -33,6 +33,8 @@ pub mod encode;
 mod format;
 mod reader;
 mod replay;
+mod salvage;
+mod trouble;
 
 pub use context::{Context, Difference, Divergence};
 pub use format::{
@@ -40,6 +42,8 @@ pub use format::{
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
 pub use replay::{Mode, Replay, ReplayError, Report, Seen};
+pub use salvage::Salvage;
+pub use trouble::{Damage, Place, Trouble, Troubles};
 
 #[cfg(test)]
 mod samples;

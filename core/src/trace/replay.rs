@@ -180,7 +180,7 @@ impl Replay {
     ) -> Result<(), ReplayError> {
         self.begin(trace.line(), trace.header().clone())?;
         while let Some(record) = trace.next() {
-            self.feed(trace.line(), record?, &mut observer)?;
+            self.record(trace.line(), record?, &mut observer)?;
         }
         self.report.torn = trace.torn().or(self.report.torn);
         Ok(())
@@ -225,7 +225,12 @@ impl Replay {
         Ok(())
     }
 
-    fn feed(
+    /// Replays one record, and shows the step to an observer, if it is one that can be replayed. `line` is for messages. The first record is
+    /// a header.
+    ///
+    /// # Errors
+    /// As [`Replay::segment`]. A checkpoint that is of no use changes nothing, so the replay can go on after it.
+    pub fn record(
         &mut self,
         line: u64,
         record: Record,

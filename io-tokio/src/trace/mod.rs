@@ -1,5 +1,6 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod input;
 pub mod replay;
 
 use crate::cli::Exit;
