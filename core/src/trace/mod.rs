@@ -32,6 +32,7 @@ mod diff;
 pub mod encode;
 mod format;
 mod reader;
+mod rebase;
 mod replay;
 mod salvage;
 mod trouble;
@@ -41,6 +42,7 @@ pub use format::{
     Checkpoint, DigestAt, End, FORMAT, Gap, Header, Note, Origin, Record, Step, StepNumber, Version,
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
+pub use rebase::{Rebase, RebaseError, Rebased};
 pub use replay::{Mode, Replay, ReplayError, Report, Seen};
 pub use salvage::Salvage;
 pub use trouble::{Damage, Place, Trouble, Troubles};
