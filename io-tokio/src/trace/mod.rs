@@ -1,11 +1,13 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod check;
 pub mod input;
 mod output;
 pub mod replay;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
+use check::{Check, check};
 use clap::Subcommand;
 use replay::{Replay, replay};
 use std::io;
@@ -16,6 +18,8 @@ use std::path::Path;
 pub enum TraceCommand {
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
+    /// Hold a trace to all invariants
+    Check(Check),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
@@ -26,6 +30,9 @@ pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
     let done = match command {
         TraceCommand::Replay(asked) => {
             replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
+        }
+        TraceCommand::Check(asked) => {
+            check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
