@@ -4,12 +4,14 @@ pub mod check;
 pub mod input;
 mod output;
 pub mod replay;
+pub mod shrink;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
 use check::{Check, check};
 use clap::Subcommand;
 use replay::{Replay, replay};
+use shrink::Shrink;
 use std::io;
 use std::path::Path;
 
@@ -20,6 +22,8 @@ pub enum TraceCommand {
     Replay(Replay),
     /// Hold a trace to all invariants
     Check(Check),
+    /// Make a history small that breaks an invariant
+    Shrink(Shrink),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
@@ -34,6 +38,7 @@ pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
         TraceCommand::Check(asked) => {
             check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
+        TraceCommand::Shrink(asked) => shrink::until_a_signal(asked, cwd, &mut out, &mut err),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
     // Nobody reads the answer.
