@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::output::NewFile;
-use longshore_core::trace::{self, Mode, Rebase, Rebased, ReplayError, Report, StepNumber};
+use longshore_core::trace::{self, FORMAT, Mode, Rebase, Rebased, ReplayError, Report, StepNumber};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -76,9 +76,14 @@ fn compare(
             Ok(()) => {}
             Err(ReplayError::Diverged(what)) => {
                 input.say(err)?;
-                summary(replay.report(), out)?;
+                summary(replay.report(), false, out)?;
                 writeln!(out, "result      the core does something else than was recorded")?;
                 writeln!(err, "error: {}: {what}", input.source())?;
+                let format = input.header().format;
+                if format != FORMAT {
+                    writeln!(err, "it was recorded in format {format}, and this core writes {FORMAT}")?;
+                }
+                writeln!(err, "`trace replay --rebase` goes on from there, and says what this core does")?;
                 return Ok(Verdict::Differs);
             }
             Err(error) => {
@@ -95,7 +100,7 @@ fn compare(
     }
     input.say(err)?;
     let (verdict, text) = judge(replay.report(), mode);
-    summary(replay.report(), out)?;
+    summary(replay.report(), !stopped, out)?;
     if let Some(until) = asked.until {
         if stopped {
             writeln!(
@@ -182,7 +187,8 @@ fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     }
 }
 
-fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+/// `whole` says whether all of the trace was read.
+fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
@@ -203,6 +209,7 @@ fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     match &report.end {
+        _ if !whole => Ok(()),
         Some(why) => writeln!(out, "ended       {why}"),
         None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
     }
