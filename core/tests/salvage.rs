@@ -187,7 +187,8 @@ proptest! {
         let gaps: Vec<_> = records.iter().filter(|record| matches!(record, Record::Gap(_))).collect();
         let step = was.starts_with("{\"rec\":\"step\"") && !was.starts_with("{\"rec\":\"step\",\"n\":0,");
         prop_assert_eq!(gaps.len(), usize::from(step), "{}", said(&troubles));
-        prop_assert!(said(&troubles).contains(&format!("line {} ", nth + 1)));
+        let place = format!("line {} ", nth + 1);
+        prop_assert!(said(&troubles).contains(&place), "{}", said(&troubles));
     }
 }
 
