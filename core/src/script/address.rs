@@ -108,9 +108,6 @@ impl Addresses {
         };
         let same = |wanted: fn(&About) -> &str| {
             let alike = |it: &&About| wanted(it) == wanted(&about);
-            if self.ours.get(&op).filter(alike).is_some() {
-                return Some(op);
-            }
             // Of several that are about the same, the one that was sent as the same one of them.
             let before = self.theirs.range(..op).filter(|(_, it)| alike(it)).count();
             let mut ours = self.ours.iter().filter(|(_, it)| alike(it)).map(|(op, _)| *op);

@@ -360,4 +360,55 @@ mod tests {
         assert_eq!(verdict, Verdict::Unreadable);
         assert!(out.contains("nothing could be replayed"), "{out}");
     }
+
+    #[test]
+    fn it_stops_after_the_step_that_is_named_and_shows_the_last_ones() {
+        let dir = TempDir::new().expect("temp");
+        let file = recorded(&dir, 300);
+        let (verdict, out, _) = ask(&Replay { file: file.clone(), until: Some(120), ..Replay::default() });
+        assert_eq!(verdict, Verdict::Same, "{out}");
+        assert!(out.contains("steps       121: 121 compared"), "{out}");
+        assert!(out.contains("stopped     after step 120, as was asked; the last steps:"), "{out}");
+        assert!(out.contains("\n      120 ") && !out.contains("\n      100 "), "20 of them: {out}");
+        let (_, out, _) = ask(&Replay { file, until: Some(1_000), ..Replay::default() });
+        assert!(out.contains("stopped     never: the trace has no step 1000\n"), "{out}");
+    }
+
+    #[test]
+    fn damage_is_said_and_what_is_left_is_compared() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 300);
+        let text = fs::read_to_string(&path).expect("reads");
+        let broken = text.replacen("\"n\":150,", "\"n\":15\u{fffd}0,", 1);
+        fs::write(&path, &broken[..broken.len() - 20]).expect("writes");
+        let (verdict, out, err) = run(&path, Mode::Strict);
+        assert_eq!(verdict, Verdict::Same, "{out}{err}");
+        assert!(
+            out.contains("steps       300: 150 compared, 150 not replayed for want of a checkpoint"),
+            "{out}"
+        );
+        assert!(out.contains("gaps        1, with 1 steps; went on at a checkpoint 0 times"), "{out}");
+        assert!(out.contains("as far as the trace allows to compare"), "{out}");
+        assert!(err.contains("step 150 is missing; that is taken as a gap"), "{err}");
+        assert!(err.contains("broken off after "), "{err}");
+    }
+
+    #[test]
+    fn a_rebased_trace_is_one_of_this_core_and_never_replaces_a_file() {
+        let dir = TempDir::new().expect("temp");
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/traces/compat/1.1.jsonl");
+        assert_eq!(run(&kept, Mode::Strict).0, Verdict::Differs);
+        let new = dir.path().join("new.jsonl");
+        let asked = Replay { file: kept, rebase: true, out: Some(new.clone()), ..Replay::default() };
+        let (verdict, out, err) = ask(&asked);
+        assert_eq!((verdict, err.as_str()), (Verdict::Same, ""), "{out}");
+        assert!(out.contains("put in      5 answers to what traces of that format do not tell\n"), "{out}");
+        assert!(out.contains("first       step 0 (line 2): 2 effects were recorded and 3 produced"), "{out}");
+        let (verdict, out, _) = run(&new, Mode::Strict);
+        assert_eq!(verdict, Verdict::Same);
+        assert!(out.ends_with("result      the core does what was recorded\n"), "{out}");
+        let (verdict, _, err) = ask(&asked);
+        assert_eq!(verdict, Verdict::Unreadable);
+        assert!(err.contains("it exists already; name a file that does not"), "{err}");
+    }
 }
