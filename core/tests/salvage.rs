@@ -42,7 +42,8 @@ fn read(lines: &[Vec<u8>]) -> (Vec<Record>, Troubles) {
 
 /// The text of all troubles.
 fn said(troubles: &Troubles) -> String {
-    troubles.first().iter().map(|trouble| format!("{}: {}\n", trouble.at, trouble.what)).collect()
+    let one = |trouble: &longshore_core::trace::Trouble| format!("{}: {}", trouble.at, trouble.what);
+    troubles.first().iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// Step numbers grow by one, and gaps stand for those that are missing.

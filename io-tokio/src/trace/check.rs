@@ -96,9 +96,9 @@ pub fn check(asked: &Check, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write
     };
     let told = Told { asked, audit: &audit, input: &input, findings, blind, verdict };
     if asked.json {
-        writeln!(out, "{}", told.json())?
+        writeln!(out, "{}", told.json())?;
     } else {
-        told.text(out)?
+        told.text(out)?;
     }
     Ok(verdict)
 }
@@ -271,7 +271,11 @@ fn anchor(family: &str) -> String {
 mod tests {
     use super::*;
     use crate::trace::input::tests::recorded;
+    use longshore_core::effect::Effect;
+    use longshore_core::id::OpId;
+    use longshore_core::trace::{Record, Step, encode};
     use std::fs;
+    use std::io::Cursor;
     use tempfile::TempDir;
 
     fn run(text: &str, asked: &Check) -> (Verdict, String, String) {
@@ -284,28 +288,24 @@ mod tests {
         (verdict, text(out), text(err))
     }
 
-    /// A trace in which a refresh of a lease is sent twice, and the step of that.
+    /// A trace in which an agent is launched twice, and the step of that.
     fn violating() -> (String, u64) {
-        let mut lines: Vec<String> = recorded(6, 400).lines().map(str::to_owned).collect();
-        let at =
-            lines.iter().position(|line| line.contains("\"call\":\"lease\"")).expect("a lease is refreshed");
-        let begin = lines[at].find("{\"fx\":\"api\",\"op\":").expect("a request");
-        let lease = lines[at][begin..].find("\"call\":\"lease\"").expect("is there") + begin;
-        let from = lines[at][..lease].rfind("{\"fx\":").expect("its beginning");
-        let upto = lease
-            + lines[at][lease..]
-                .find("}}")
-                .map_or(0, |end| end)
-                .max(lines[at][lease..].find("\"deadline\":").expect("its end"));
-        let upto = upto + lines[at][upto..].find('}').expect("its end") + 1;
-        let one = lines[at][from..upto].to_owned();
-        let op = one.find("\"op\":").expect("a number") + 5;
-        let other =
-            format!("{}9000000{}", &one[..op], one[op..].trim_start_matches(|c: char| c.is_ascii_digit()));
-        let twice = format!("{one},{other}");
-        lines[at] = lines[at].replacen(&one, &twice, 1);
-        let n = lines[at].split("\"n\":").nth(1).and_then(|n| n.split(',').next()?.parse().ok());
-        (lines.join("\n") + "\n", n.expect("a step"))
+        let text = recorded(6, 400);
+        let (mut lines, mut at) = (Vec::new(), None);
+        for mut record in Input::of("it", Cursor::new(text)).expect("a trace") {
+            if let Record::Step(Step { n, effects: Some(effects), .. }) = &mut record
+                && at.is_none()
+            {
+                let launch = effects.iter().find_map(|effect| match effect {
+                    Effect::Run { call, .. } => Some(call.clone()),
+                    _ => None,
+                });
+                at = launch.is_some().then_some(*n);
+                effects.extend(launch.map(|call| Effect::Run { op: OpId(9_000_000), call }));
+            }
+            encode::record(&mut lines, &record).expect("encodes");
+        }
+        (String::from_utf8(lines).expect("text"), at.expect("an agent is launched"))
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
             "  read      docs/invariants.md#",
             "  stands in ",
             "  recorded  the effects of this step are not those of this core\n",
-            "; lease ",
+            "; run ",
         ] {
             assert!(out.contains(part), "{part}: {out}");
         }

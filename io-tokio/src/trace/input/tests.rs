@@ -225,13 +225,17 @@ proptest! {
         after in prop::collection::vec(damage(), 0..3),
     ) {
         let mut bytes = recorded(seed, 60).into_bytes();
-        before.iter().for_each(|how| damaged(&mut bytes, how));
+        for how in &before {
+            damaged(&mut bytes, how);
+        }
         let mut bytes = match packed {
             0 => bytes,
             1 => gzip(&bytes),
             _ => zstd(&bytes),
         };
-        after.iter().for_each(|how| damaged(&mut bytes, how));
+        for how in &after {
+            damaged(&mut bytes, how);
+        }
         let dir = TempDir::new().expect("temp");
         fs::write(dir.path().join("t"), &bytes).expect("writes");
         every_command(dir.path());
