@@ -231,7 +231,9 @@ fn step_without_effects(text: &[u8]) -> Option<Step> {
 /// Without the line, which the place says.
 fn why(error: TraceError) -> String {
     match error {
-        TraceError::Syntax { error, .. } | TraceError::NoHeader { error } => error.to_string(),
+        TraceError::Syntax { error, .. } | TraceError::NoHeader { error } => {
+            error.to_string().replace(" at line 1 column ", " at column ")
+        }
         other => other.to_string(),
     }
 }

@@ -148,7 +148,7 @@ impl Told<'_> {
             )?;
         }
         let rest: Vec<_> = self.at_rest().collect();
-        if !rest.is_empty() {
+        if judged && !rest.is_empty() {
             writeln!(out, "never       {}: needs a daemon at rest, which no trace shows", rest.join(" "))?;
         }
         let result = match self.verdict {
@@ -157,6 +157,7 @@ impl Told<'_> {
             Verdict::Broken if audited.more > 0 => {
                 format!("{} violations, and {} more", self.findings.len(), audited.more)
             }
+            Verdict::Broken if self.findings.len() == 1 => "1 violation".to_owned(),
             Verdict::Broken => format!("{} violations", self.findings.len()),
             Verdict::Unreadable => format!("nothing could be checked: {}", self.why_not()),
         };
@@ -374,6 +375,18 @@ mod tests {
         let (verdict, out, _) = run(kept, &Check::default());
         assert_eq!(verdict, Verdict::Unreadable);
         assert!(out.contains("make a trace of this core by `replay --rebase -o`"), "{out}");
+    }
+
+    #[test]
+    fn the_trace_that_shows_it_breaks_the_rule_that_it_is_there_for() {
+        let text = include_str!("../../../tests/traces/broken/an-agent-is-launched-twice.jsonl");
+        let (verdict, out, _) = run(text, &Check { rule: Some("INV-103"), ..Check::default() });
+        assert_eq!(verdict, Verdict::Broken);
+        assert!(
+            out.starts_with("INV-103 at step 19 of life 1: claim 3 is launched for the 2. time\n"),
+            "{out}"
+        );
+        assert!(out.ends_with("result      1 violation\n"), "{out}");
     }
 
     #[test]
