@@ -19,7 +19,6 @@ mod gc;
 mod late;
 mod life;
 mod link;
-mod middle;
 mod ops;
 mod over;
 mod paths;
@@ -33,8 +32,7 @@ mod stop;
 mod tasks;
 mod watch;
 
-pub use catalog::catalog;
-pub use middle::{holds_from_the_middle, needs_rest};
+pub use catalog::{catalog, holds_from_the_middle, needs_rest};
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;

@@ -8,12 +8,14 @@ mod connection;
 mod disk;
 mod incidents;
 mod lease;
+mod middle;
 mod ours;
 mod sim;
 mod stop;
 mod task;
 
 pub use incidents::incidents;
+pub use middle::{holds_from_the_middle, needs_rest};
 
 /// What holds the code to an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

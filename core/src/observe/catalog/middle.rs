@@ -104,3 +104,18 @@ const AT_REST: &[&str] = &["I26", "LEDGER-AT-REST"];
 pub fn needs_rest(rule: &str) -> bool {
     AT_REST.contains(&rule)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{AT_REST, HOLD};
+    use crate::observe::catalog::rules;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_of_them_is_a_rule_and_there_once() {
+        let all: BTreeSet<&str> = rules().map(|entry| entry.id).collect();
+        let known: BTreeSet<&str> = HOLD.iter().chain(AT_REST).copied().collect();
+        assert_eq!(known.len(), HOLD.len() + AT_REST.len());
+        assert!(known.is_subset(&all), "{:?}", known.difference(&all));
+    }
+}
