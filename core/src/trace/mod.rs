@@ -27,19 +27,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod context;
 mod diff;
 pub mod encode;
 mod format;
 mod reader;
+mod rebase;
 mod replay;
+mod salvage;
+mod trouble;
 
+pub use audit::{Audit, Audited, Finding, Near};
 pub use context::{Context, Difference, Divergence};
 pub use format::{
     Checkpoint, DigestAt, End, FORMAT, Gap, Header, Note, Origin, Record, Step, StepNumber, Version,
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
+pub use rebase::{Rebase, RebaseError, Rebased};
 pub use replay::{Mode, Replay, ReplayError, Report, Seen};
+pub use salvage::Salvage;
+pub use trouble::{Damage, Place, Trouble, Troubles};
 
 #[cfg(test)]
 mod samples;

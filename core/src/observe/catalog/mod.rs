@@ -8,12 +8,14 @@ mod connection;
 mod disk;
 mod incidents;
 mod lease;
+mod middle;
 mod ours;
 mod sim;
 mod stop;
 mod task;
 
 pub use incidents::incidents;
+pub use middle::{holds_from_the_middle, needs_rest};
 
 /// What holds the code to an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,18 @@ pub struct Incident {
 /// All invariants, by family.
 pub const fn catalog() -> &'static [Family] {
     FAMILIES
+}
+
+/// The invariant of this id, with what family it is of.
+pub fn entry(id: &str) -> Option<(&'static Family, &'static Entry)> {
+    let of = |family: &'static Family| family.entries.iter().map(move |entry| (family, entry));
+    catalog().iter().flat_map(of).find(|(_, entry)| entry.id == id)
+}
+
+/// The invariants that are rules, in the order of the catalogue: what is held to every step of a history.
+pub fn rules() -> impl Iterator<Item = &'static Entry> {
+    let all = catalog().iter().flat_map(|family| family.entries);
+    all.filter(|entry| entry.checks.contains(&Check::Rule))
 }
 
 const FAMILIES: &[Family] = &[

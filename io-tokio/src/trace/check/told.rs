@@ -1,0 +1,163 @@
+//! What a check came to, as text for a person and as JSON for a program.
+
+use super::{Check, DOCUMENT, Verdict, anchor};
+use crate::trace::input::Input;
+use longshore_core::observe::catalog;
+use longshore_core::observe::needs_rest;
+use longshore_core::trace::{Audit, Finding, Near};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// What came of a check.
+pub(super) struct Told<'a> {
+    pub(super) asked: &'a Check,
+    pub(super) audit: &'a Audit,
+    pub(super) input: &'a Input,
+    pub(super) findings: Vec<&'a Finding>,
+    pub(super) blind: Vec<&'static str>,
+    pub(super) verdict: Verdict,
+}
+
+impl Told<'_> {
+    pub(super) fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (report, audited) = (self.audit.report(), self.audit.audited());
+        for finding in &self.findings {
+            violation(finding, self.input, out)?;
+        }
+        let steps = report.steps;
+        writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
+        writeln!(
+            out,
+            "steps       {steps}: {} held to all rules, {} to those that need no beginning, {} to none",
+            audited.whole,
+            audited.middle,
+            steps.saturating_sub(audited.whole + audited.middle)
+        )?;
+        if report.gaps > 0 {
+            writeln!(out, "gaps        {}, with {} steps", report.gaps, report.lost)?;
+        }
+        if audited.divergences > 0 {
+            let all: Vec<_> = audited.diverged.iter().map(ToString::to_string).collect();
+            writeln!(
+                out,
+                "diverged    {} times, at step {}: from there up to the next checkpoint the state is not known",
+                audited.divergences,
+                all.join(", ")
+            )?;
+        }
+        let judged = self.verdict != Verdict::Unreadable;
+        if judged && !self.blind.is_empty() {
+            writeln!(
+                out,
+                "not checked {} rules, or not all along: {}",
+                self.blind.len(),
+                self.blind.join(" ")
+            )?;
+        }
+        let rest: Vec<_> = self.at_rest().collect();
+        if judged && !rest.is_empty() {
+            writeln!(out, "never       {}: needs a daemon at rest, which no trace shows", rest.join(" "))?;
+        }
+        let result = match self.verdict {
+            Verdict::Kept if self.blind.is_empty() => "no rule is broken".to_owned(),
+            Verdict::Kept => "no rule is broken, as far as the trace allows to check".to_owned(),
+            Verdict::Broken if audited.more > 0 => {
+                format!("{} violations, and {} more", self.findings.len(), audited.more)
+            }
+            Verdict::Broken if self.findings.len() == 1 => "1 violation".to_owned(),
+            Verdict::Broken => format!("{} violations", self.findings.len()),
+            Verdict::Unreadable => format!("nothing could be checked: {}", self.why_not()),
+        };
+        writeln!(out, "result      {result}")
+    }
+
+    fn why_not(&self) -> &'static str {
+        if self.audit.audited().divergences > 0 {
+            "this core does something else than was recorded; make a trace of this core by `replay --rebase -o`"
+        } else {
+            "no segment begins with a daemon's creation or has a checkpoint that can be used"
+        }
+    }
+
+    fn at_rest(&self) -> impl Iterator<Item = &'static str> {
+        let asked = self.asked.rule;
+        let rules = catalog::rules().map(|entry| entry.id);
+        rules.filter(|id| needs_rest(id)).filter(move |id| asked.is_none_or(|rule| rule == *id))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let (report, audited) = (self.audit.report(), self.audit.audited());
+        let violations: Vec<Value> = self.findings.iter().map(|finding| self.finding(finding)).collect();
+        let troubles: Vec<Value> = self
+            .input
+            .troubles()
+            .first()
+            .iter()
+            .map(|trouble| {
+                let (line, byte) = (trouble.at.line, trouble.at.byte);
+                json!({ "file": self.input.name(trouble.at), "line": line, "byte": byte, "what": trouble.what.to_string() })
+            })
+            .collect();
+        json!({
+            "result": match self.verdict {
+                Verdict::Kept => "kept",
+                Verdict::Broken => "broken",
+                Verdict::Unreadable => "unreadable",
+            },
+            "segments": report.segments,
+            "lives": report.lives,
+            "steps": report.steps,
+            "held_to_all": audited.whole,
+            "held_from_the_middle": audited.middle,
+            "gaps": report.gaps,
+            "lost": report.lost,
+            "diverged": audited.diverged,
+            "violations": violations,
+            "more_violations": audited.more,
+            "not_checked": self.blind,
+            "never_checked": self.at_rest().collect::<Vec<_>>(),
+            "troubles": troubles,
+            "more_troubles": self.input.troubles().more(),
+        })
+    }
+
+    fn finding(&self, finding: &Finding) -> Value {
+        let Finding { life, at, violation, recorded_only, near } = finding;
+        let (says, read) = catalog::entry(violation.rule)
+            .map_or(("", DOCUMENT.to_owned()), |(family, entry)| (entry.says, anchor(family.name)));
+        let near: Vec<Value> = near
+            .iter()
+            .map(|Near { n, at, text }| json!({ "step": n, "ms": at.as_millis(), "what": text }))
+            .collect();
+        json!({
+            "rule": violation.rule,
+            "says": says,
+            "step": violation.step,
+            "life": life,
+            "file": self.input.name(*at),
+            "line": at.line,
+            "story": violation.story,
+            "recorded_only": recorded_only,
+            "read": read,
+            "steps": near,
+        })
+    }
+}
+
+fn violation(finding: &Finding, input: &Input, out: &mut dyn Write) -> io::Result<()> {
+    let Finding { life, at, violation, recorded_only, near } = finding;
+    writeln!(out, "{} at step {} of life {life}: {}", violation.rule, violation.step, violation.story)?;
+    if let Some((family, entry)) = catalog::entry(violation.rule) {
+        writeln!(out, "  rule      {}", entry.says)?;
+        writeln!(out, "  read      {}, {}", anchor(family.name), entry.id)?;
+    }
+    writeln!(out, "  stands in {}, line {}", input.name(*at), at.line)?;
+    if *recorded_only {
+        writeln!(out, "  recorded  the effects of this step are not those of this core")?;
+    }
+    for Near { n, at, text } in near {
+        let ms = at.as_millis();
+        writeln!(out, "  {n:>9} {:>8}.{:03} s  {text}", ms / 1000, ms % 1000)?;
+    }
+    writeln!(out)
+}
