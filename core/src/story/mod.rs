@@ -7,6 +7,7 @@
 //!
 //! All things of one kind are in one list of the [`Story`], in the order in which they began, and name each other by typed indexes.
 
+mod build;
 mod flow;
 mod held;
 mod life;
@@ -14,6 +15,7 @@ mod request;
 mod task;
 mod when;
 
+pub use build::Builder;
 pub use flow::{Claim, Hint};
 pub use held::{Online, PathUse, RootMark, Runtime, SlotUse};
 pub use life::{Begins, Gap, Life, LifeEnd, Moment, What};
@@ -46,6 +48,13 @@ pub struct Story {
     pub claims: Vec<Claim>,
     /// Everything else that a person may want to know.
     pub moments: Vec<Moment>,
+}
+
+impl Story {
+    /// Begins to read a trace.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
 macro_rules! indexes {

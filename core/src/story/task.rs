@@ -29,7 +29,8 @@ pub struct Task {
     pub origin: Origin,
     /// The same claim in an earlier life of this story.
     pub before: Option<TaskIx>,
-    /// How long it was here: until its slot and its directory were given back.
+    /// How long it was here: until its slot and its directory were given back. One that was over when the trace first names it is here for
+    /// no time.
     pub here: Span,
     /// Its phases, in order. They do not overlap, and each begins where the one before it ends if both are seen.
     pub phases: Vec<Phase>,
@@ -141,9 +142,9 @@ pub struct Launch {
     pub request: RequestIx,
     /// The agent's number.
     pub slot: Option<SlotIndex>,
-    /// Whether the session to resume turned out dead, and the agent starts without it.
+    /// Whether the session to resume is known to have turned out dead, so that the agent starts without it.
     pub fresh: bool,
-    /// Whether it is only followed.
+    /// Whether it is known to be only followed.
     pub attached: bool,
     /// When.
     pub span: Span,

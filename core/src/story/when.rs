@@ -5,7 +5,7 @@ use crate::trace::StepNumber;
 use std::time::Duration;
 
 /// A step of a life, and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct At {
     /// Number of the step in its life.
     pub n: StepNumber,
@@ -103,18 +103,10 @@ impl Span {
         (from, to.max(from))
     }
 
-    /// Ends it in this step, if it was not over. `lost` is the last step before steps were lost: what was not heard of since may have ended
-    /// meanwhile.
-    pub(super) const fn close(&mut self, at: At) {
+    /// Ends it so, if it was not over.
+    pub(super) const fn close(&mut self, end: End) {
         if self.is_open() {
-            self.end = End::Seen(at);
-        }
-    }
-
-    /// It ended some time after this step.
-    pub(super) const fn lose(&mut self, at: At) {
-        if self.is_open() {
-            self.end = End::After(at);
+            self.end = end;
         }
     }
 }
