@@ -1,11 +1,14 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod render;
 pub mod replay;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
 use clap::Subcommand;
 use longshore_core::trace::Mode;
+
+use render::{Render, render};
 use replay::{Replay, replay};
 use std::io;
 use std::path::Path;
@@ -15,6 +18,8 @@ use std::path::Path;
 pub enum TraceCommand {
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
+    /// Draw a trace: lanes of runtimes, slots and tasks over time
+    Render(Render),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
@@ -25,6 +30,7 @@ pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
     let done = match command {
         TraceCommand::Replay(asked) => replay(&cwd.join(&asked.file), Mode::Strict, &mut out, &mut err)
             .map(|verdict| Exit::Code(verdict.code())),
+        TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
     // Nobody reads the answer.

@@ -1,0 +1,67 @@
+//! Which bars of a lane are below which: those that overlap must not hide each other.
+
+use super::drawing::{Bar, Lane};
+
+/// Where the bars of a lane go. Rows of thick bars come first, those of thin ones below them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Rows of thick bars; at least one.
+    pub thick: u32,
+    /// Rows of thin bars.
+    pub thin: u32,
+    /// Positions of the bars in the lane by row, each row in the order of time and without overlap.
+    pub rows: Vec<Vec<usize>>,
+}
+
+/// Puts each bar into the first row that is free.
+pub fn stack(lane: &Lane) -> Stack {
+    let (thin, thick): (Vec<_>, Vec<_>) = (0..lane.bars.len()).partition(|i| lane.bars[*i].kind.look().thin);
+    let mut rows = first_free(&lane.bars, thick);
+    if rows.is_empty() {
+        rows.push(Vec::new());
+    }
+    let thick = rows.len() as u32;
+    rows.extend(first_free(&lane.bars, thin));
+    Stack { thick, thin: rows.len() as u32 - thick, rows }
+}
+
+fn first_free(bars: &[Bar], mut which: Vec<usize>) -> Vec<Vec<usize>> {
+    which.sort_by_key(|i| (bars[*i].begin, bars[*i].end, *i));
+    let mut rows: Vec<Vec<usize>> = Vec::new();
+    for i in which {
+        let free = |row: &&mut Vec<usize>| row.last().is_none_or(|last| bars[*last].end <= bars[i].begin);
+        match rows.iter_mut().find(free) {
+            Some(row) => row.push(i),
+            None => rows.push(vec![i]),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::render::look::Kind;
+    use proptest::prelude::*;
+
+    fn bar() -> impl Strategy<Value = Bar> {
+        let kind = prop::sample::select(Kind::ALL.as_slice());
+        (kind, 0..100_u64, 0..30_u64).prop_map(|(kind, begin, long)| Bar::new(kind, "", begin, begin + long))
+    }
+
+    proptest! {
+        #[test]
+        fn every_bar_has_a_place_and_none_hides_another(bars in prop::collection::vec(bar(), 0..60)) {
+            let lane = Lane { bars, ..Lane::default() };
+            let stack = stack(&lane);
+            let mut placed: Vec<_> = stack.rows.iter().flatten().copied().collect();
+            placed.sort_unstable();
+            prop_assert_eq!(placed, (0..lane.bars.len()).collect::<Vec<_>>());
+            prop_assert_eq!(stack.rows.len() as u32, stack.thick + stack.thin);
+            for (r, row) in stack.rows.iter().enumerate() {
+                prop_assert!(row.iter().all(|i| lane.bars[*i].kind.look().thin == (r as u32 >= stack.thick)));
+                prop_assert!(row.windows(2).all(|two| lane.bars[two[0]].end <= lane.bars[two[1]].begin));
+            }
+        }
+    }
+}
