@@ -15,6 +15,9 @@ mod request;
 mod task;
 mod when;
 
+#[cfg(test)]
+mod tests;
+
 pub use build::Builder;
 pub use flow::{Claim, Hint};
 pub use held::{Online, PathUse, RootMark, Runtime, SlotUse};

@@ -65,7 +65,7 @@ pub enum Origin {
     HandedBack(Option<ClaimIx>, FailReason),
     /// An earlier process of this daemon had it, and it was so far; `None` if the trace does not have that.
     Recovered(Option<Recovered>),
-    /// This claim offered it. What the daemon did about it was not recorded.
+    /// This claim offered it, and nobody recorded what the daemon did about it: if it took the task, then in that step.
     Offered(Option<ClaimIx>),
     /// It was here before the records begin, or came while steps were lost.
     Unknown,

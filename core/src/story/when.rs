@@ -103,10 +103,13 @@ impl Span {
         (from, to.max(from))
     }
 
-    /// Ends it so, if it was not over.
-    pub(super) const fn close(&mut self, end: End) {
+    /// Ends it so, if it was not over. What is known to have begun is not lost before that.
+    pub(super) fn close(&mut self, end: End) {
         if self.is_open() {
-            self.end = end;
+            self.end = match end {
+                End::After(at) => End::After(at.max(self.begin.first())),
+                End::Seen(_) | End::Open => end,
+            };
         }
     }
 }

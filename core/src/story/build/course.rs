@@ -112,6 +112,8 @@ pub(super) struct InStep {
     pub(super) start_of: Option<TaskIx>,
     /// A hint that came.
     pub(super) hint: Option<usize>,
+    /// Whether nobody recorded what the core did.
+    pub(super) unrecorded: bool,
     /// Whether the event fitted nothing.
     pub(super) stray: bool,
 }
@@ -170,11 +172,13 @@ impl Course {
         }
     }
 
-    /// What is kept of a task; it is heard of in this step.
+    /// What is kept of a task; it is heard of in this step, unless that leaves open what the core did about it.
     pub(super) fn hear(&mut self, task: TaskIx, at: At) -> &mut Held {
         self.step.touched.insert(task);
         let held = self.alive.entry(task).or_default();
-        held.heard = held.heard.max(at.n);
+        if !self.step.unrecorded {
+            held.heard = held.heard.max(at.n);
+        }
         held
     }
 }

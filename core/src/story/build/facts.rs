@@ -346,7 +346,7 @@ impl Scene<'_> {
             let told = &mut self.story[task];
             let over = told.here.end == End::Seen(self.at);
             // Something of it is still to be delivered.
-            if over && told.forgotten.is_none() && told.late.is_none() && self.recorded {
+            if over && told.forgotten.is_none() && told.late.is_none() && !self.course.step.unrecorded {
                 told.late = Some(Span::from(self.at));
             }
         }

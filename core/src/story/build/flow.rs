@@ -4,9 +4,7 @@ use super::scene::Scene;
 use crate::effect::{ApiCall, ClaimScope};
 use crate::event::{ApiReply, Offer};
 use crate::id::{Provider, RuntimeId, TaskId};
-use crate::story::{
-    Claim, ClaimIx, Ending, Hint, Origin, RequestIx, RequestKind, RuntimeIx, Span, TaskIx, WaitReason,
-};
+use crate::story::{Claim, ClaimIx, Ending, Hint, Origin, RequestIx, RuntimeIx, Span, TaskIx, WaitReason};
 
 impl Scene<'_> {
     /// The server says that work may be there.
@@ -86,7 +84,7 @@ impl Scene<'_> {
         self.course.step.claim = Some(claim);
         if let Some(ApiReply::Claimed { offers, unusable }) = reply {
             self.story[claim].unusable = *unusable;
-            if !self.recorded {
+            if self.course.step.unrecorded {
                 for offer in offers {
                     self.offered(claim, offer);
                 }
@@ -135,7 +133,7 @@ impl Scene<'_> {
     /// A hint of this step that no claim has followed in it waits for something.
     pub(super) fn settle_hint(&mut self) {
         let Some(nth) = self.course.step.hint else { return };
-        if self.story.hints[nth].claim.is_some() || !self.recorded {
+        if self.story.hints[nth].claim.is_some() || self.course.step.unrecorded {
             return;
         }
         let waits = self.why_no_claim(self.story.hints[nth].runtime);

@@ -174,15 +174,14 @@ impl Builder {
             life.end = LifeEnd::Unsaid;
         }
         course.last = Some(step.n);
-        course.step = InStep::default();
         let effects = step.effects.as_deref();
+        course.step = InStep { unrecorded: effects.is_none(), ..InStep::default() };
         let mut scene = Scene {
             story: &mut self.story,
             course,
             runtimes: &mut self.runtimes,
             earlier: &self.earlier,
             at,
-            recorded: effects.is_some(),
         };
         scene.course.step.stray = effects.is_some_and(|effects| effects.iter().any(scene::is_stray));
         if let Some(event) = &step.event {
@@ -228,7 +227,6 @@ impl Builder {
             course,
             runtimes: &mut self.runtimes,
             earlier: &self.earlier,
-            recorded: true,
         };
         if !scene.restore(&point.state) {
             return;
@@ -258,8 +256,7 @@ impl Builder {
         let Some(mut course) = self.course.take() else { return };
         let at = self.story[course.life].last.unwrap_or_default();
         let (runtimes, earlier) = (&mut self.runtimes, &self.earlier);
-        Scene { story: &mut self.story, course: &mut course, runtimes, earlier, at, recorded: true }
-            .lose_what_is_in_doubt();
+        Scene { story: &mut self.story, course: &mut course, runtimes, earlier, at }.lose_what_is_in_doubt();
         self.earlier.append(&mut course.claims);
     }
 }

@@ -17,8 +17,6 @@ pub(super) struct Scene<'a> {
     pub(super) runtimes: &'a mut RuntimeNames,
     pub(super) earlier: &'a BTreeMap<ClaimKey, TaskIx>,
     pub(super) at: At,
-    /// Whether it is known what the core did in this step.
-    pub(super) recorded: bool,
 }
 
 /// Whether the core says that an event fitted nothing.
