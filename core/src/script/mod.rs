@@ -3,6 +3,7 @@
 //! One generator, several drivers: [`World::next`] asks a [`Choose`] for every decision, so the same model is driven by a
 //! seed, by the bytes of a property test, or by a fuzzer. A script that breaks a rule is made small by [`shrink()`].
 
+mod address;
 mod choose;
 mod crash;
 mod exhaust;
@@ -20,6 +21,7 @@ mod strategy;
 mod swarm;
 mod world;
 
+pub use address::Addresses;
 pub use choose::{Bytes, Choose, Seeded};
 pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;

@@ -1,11 +1,11 @@
 //! Makes a failing script small: delta debugging over its lines. A line that is left out changes the numbers of later requests and
 //! connections, so what is left is addressed anew, by what it answers.
 
-use super::label::effect_label;
+use super::address::key;
 use super::world::Call;
 use super::{Input, Runner};
 use crate::config::Config;
-use crate::effect::{ApiCall, Effect};
+use crate::effect::Effect;
 use crate::event::Event;
 use crate::id::{ConnGen, OpId};
 use crate::rng::Seed;
@@ -198,13 +198,6 @@ fn find(runner: &Runner, op: OpId, key: &str, used: &BTreeSet<OpId>) -> Option<O
     runner.world.open.iter().find(|(op, call)| !used.contains(op) && same(call)).map(|(op, _)| *op)
 }
 
-fn key(effect: &Effect) -> String {
-    match effect {
-        Effect::Api { call, .. } => api_key(call).unwrap_or_else(|| effect_label(effect)),
-        _ => effect_label(effect),
-    }
-}
-
 fn call_key(call: &Call) -> String {
     let op = OpId(0);
     key(&match call.clone() {
@@ -212,16 +205,4 @@ fn call_key(call: &Call) -> String {
         Call::Fs(call) => Effect::Fs { op, call },
         Call::Run(call) => Effect::Run { op, call },
     })
-}
-
-/// For requests whose details follow from what came before.
-fn api_key(call: &ApiCall) -> Option<String> {
-    match call {
-        ApiCall::Claim(_) => Some("claim".into()),
-        ApiCall::ClaimOver { .. } => Some("claim-over".into()),
-        ApiCall::Messages { claim, .. } => Some(format!("messages {}", claim.0)),
-        ApiCall::MessagesKnown { claim, .. } => Some(format!("known {}", claim.0)),
-        ApiCall::Deregister { .. } => Some("deregister".into()),
-        _ => None,
-    }
 }

@@ -9,6 +9,8 @@ use crate::time::Instant;
 use std::collections::VecDeque;
 use std::fmt;
 
+/// Most effects that are listed of each side.
+const MOST: usize = 8;
 /// Longest text of one event or effect, in characters.
 const WIDE: usize = 200;
 
@@ -113,6 +115,8 @@ pub enum Difference {
         produced: u64,
         /// The last step whose digest was the same.
         since: Option<StepNumber>,
+        /// Where the states differ, if the whole of it was recorded.
+        fields: Vec<String>,
     },
 }
 
@@ -121,7 +125,7 @@ impl fmt::Display for Divergence {
         write!(f, "step {} (line {}): ", self.n, self.line)?;
         match &self.what {
             Difference::Effects { recorded, produced } => effects(f, recorded, produced)?,
-            Difference::Digest { recorded, produced, since } => {
+            Difference::Digest { recorded, produced, since, fields } => {
                 write!(
                     f,
                     "the state has digest {produced:016x}, recorded was {recorded:016x}; all effects "
@@ -130,6 +134,7 @@ impl fmt::Display for Divergence {
                     Some(since) => write!(f, "are the same, and so was the state after step {since}")?,
                     None => write!(f, "are the same")?,
                 }
+                fields.iter().try_for_each(|field| write!(f, "\n  {field}"))?;
             }
         }
         if let Some(core) = &self.recorded_by {
@@ -160,7 +165,35 @@ fn effects(f: &mut fmt::Formatter<'_>, recorded: &[Effect], produced: &[Effect])
             write!(f, "\n  {field}")?;
         }
     }
+    let (lost, new) = (without(recorded, produced), without(produced, recorded));
+    if lost.is_empty() && new.is_empty() {
+        return write!(f, "\n  they are the same ones in another order");
+    }
+    // What differs in the first place has been shown.
+    if lost.len().max(new.len()) > 1 {
+        for (which, effects) in [("recorded", lost), ("produced", new)] {
+            for effect in effects.iter().take(MOST) {
+                write!(f, "\n  only {which}: {}", json(effect))?;
+            }
+            if let Some(more) = effects.len().checked_sub(MOST).filter(|more| *more > 0) {
+                write!(f, "\n  only {which}: {more} more")?;
+            }
+        }
+    }
     Ok(())
+}
+
+/// Those of `all` that are not in `others`, each as often as it is more.
+fn without<'a>(all: &'a [Effect], others: &[Effect]) -> Vec<&'a Effect> {
+    let mut others: Vec<&Effect> = others.iter().collect();
+    let mut gone = |effect: &&Effect| match others.iter().position(|other| other == effect) {
+        Some(at) => {
+            others.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    all.iter().filter(|effect| gone(effect)).collect()
 }
 
 fn json(of: &impl serde::Serialize) -> String {

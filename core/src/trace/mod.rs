@@ -32,14 +32,20 @@ mod diff;
 pub mod encode;
 mod format;
 mod reader;
+mod rebase;
 mod replay;
+mod salvage;
+mod trouble;
 
 pub use context::{Context, Difference, Divergence};
 pub use format::{
     Checkpoint, DigestAt, End, FORMAT, Gap, Header, Note, Origin, Record, Step, StepNumber, Version,
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
+pub use rebase::{Rebase, RebaseError, Rebased};
 pub use replay::{Mode, Replay, ReplayError, Report, Seen};
+pub use salvage::Salvage;
+pub use trouble::{Damage, Place, Trouble, Troubles};
 
 #[cfg(test)]
 mod samples;

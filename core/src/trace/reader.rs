@@ -112,7 +112,7 @@ impl<R: BufRead> Reader<R> {
     pub fn new(mut source: R) -> Result<Self, TraceError> {
         let mut buf = Vec::new();
         let whole = read_line(&mut source, &mut buf, 1)?;
-        let header = match parse(&buf, 1) {
+        let header = match parse(&buf, 1, Known::Only) {
             Ok(Record::Header(header)) => *header,
             Err(error @ TraceError::Version { .. }) => return Err(error),
             _ if !whole => return Err(TraceError::Empty),
@@ -149,7 +149,7 @@ impl<R: BufRead> Reader<R> {
             if whole && self.buf.trim_ascii().is_empty() {
                 continue;
             }
-            return match parse(&self.buf, self.line) {
+            return match parse(&self.buf, self.line, Known::Only) {
                 Ok(record) => Ok(Some(record)),
                 Err(TraceError::Syntax { .. }) if !whole => {
                     self.torn = Some(Torn { line: self.line, bytes: self.buf.len() });
@@ -189,7 +189,17 @@ fn read_line(source: &mut impl BufRead, buf: &mut Vec<u8>, line: u64) -> Result<
     Ok(false)
 }
 
-fn parse(text: &[u8], line: u64) -> Result<Record, TraceError> {
+/// Which minor versions are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Those of which everything is known.
+    Only,
+    /// Newer ones too, as far as they can be.
+    AndNewer,
+}
+
+/// Reads one line, without its end.
+pub(super) fn parse(text: &[u8], line: u64, known: Known) -> Result<Record, TraceError> {
     let syntax = |error| TraceError::Syntax { line, error };
     // Nearly every line, as it is written here: no need to look for its kind.
     if text.starts_with(br#"{"rec":"step","#) {
@@ -209,7 +219,8 @@ fn parse(text: &[u8], line: u64) -> Result<Record, TraceError> {
                 format: Version,
             }
             let Only { format } = whole(text).map_err(syntax)?;
-            if !FORMAT.reads(format) {
+            let newer = known == Known::AndNewer && format.major == FORMAT.major;
+            if !FORMAT.reads(format) && !newer {
                 return Err(TraceError::Version { line, found: format });
             }
             Record::Header(Box::new(whole(text).map_err(syntax)?))

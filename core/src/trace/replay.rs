@@ -1,6 +1,7 @@
 //! Feeds a recorded history to a core, and compares what it does with what was recorded.
 
 use super::context::{Context, Difference, Divergence};
+use super::diff;
 use super::format::{Checkpoint, Gap, Header, Record, Step, StepNumber};
 use super::reader::{Reader, Torn, TraceError};
 use crate::config::ConfigError;
@@ -122,6 +123,8 @@ pub struct Seen<'a> {
     pub event: Option<&'a Event>,
     /// What the core does about it, in the replay.
     pub effects: &'a [Effect],
+    /// What the trace says that it did; `None` if nobody recorded that.
+    pub recorded: Option<&'a [Effect]>,
     /// The core after it.
     pub daemon: &'a Daemon,
 }
@@ -180,7 +183,7 @@ impl Replay {
     ) -> Result<(), ReplayError> {
         self.begin(trace.line(), trace.header().clone())?;
         while let Some(record) = trace.next() {
-            self.feed(trace.line(), record?, &mut observer)?;
+            self.record(trace.line(), record?, &mut observer)?;
         }
         self.report.torn = trace.torn().or(self.report.torn);
         Ok(())
@@ -189,6 +192,23 @@ impl Replay {
     /// What has been replayed so far.
     pub const fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// The last steps that were replayed.
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The last step that was read, or said to be lost; `None` at the beginning of a life.
+    pub const fn last(&self) -> Option<StepNumber> {
+        self.last
+    }
+
+    /// Forgets the state, as after a gap: what follows is replayed from the next checkpoint on.
+    pub fn lose_state(&mut self) {
+        self.daemon = None;
+        self.context.clear();
+        self.sure = None;
     }
 
     /// Ends the replay.
@@ -213,7 +233,7 @@ impl Replay {
             return Ok(());
         };
         if same_life && self.last == Some(from.n) {
-            return self.compare_digest(line, from.n, from.digest);
+            return self.compare_digest(line, from.n, from.digest, None);
         }
         if let Some(last) = self.last.filter(|last| same_life && *last < from.n) {
             self.report.gaps += 1;
@@ -225,7 +245,12 @@ impl Replay {
         Ok(())
     }
 
-    fn feed(
+    /// Replays one record, and shows the step to an observer, if it is one that can be replayed. `line` is for messages. The first record is
+    /// a header.
+    ///
+    /// # Errors
+    /// As [`Replay::segment`]. A checkpoint that is of no use changes nothing, so the replay can go on after it.
+    pub fn record(
         &mut self,
         line: u64,
         record: Record,
@@ -236,7 +261,7 @@ impl Replay {
             Record::Step(step) => self.step(line, step, observer),
             Record::Digest(at) => {
                 self.in_place(line, "the digest after step", at.n)?;
-                self.compare_digest(line, at.n, at.digest)
+                self.compare_digest(line, at.n, at.digest, None)
             }
             Record::Checkpoint(point) => self.checkpoint(line, &point),
             Record::Gap(gap) => self.gap(line, gap),
@@ -273,7 +298,8 @@ impl Replay {
             daemon.handle(now, event, &mut self.out);
         }
         let produced = self.out.as_slice();
-        observer(Seen { n, now, event: step.event.as_ref(), effects: produced, daemon });
+        let recorded = step.effects.as_deref();
+        observer(Seen { n, now, event: step.event.as_ref(), effects: produced, recorded, daemon });
         self.context.push(n, step.mono, step.event, produced.len(), daemon);
         let Some(recorded) = step.effects.filter(|_| self.mode == Mode::Strict) else { return Ok(()) };
         if recorded != produced {
@@ -284,12 +310,21 @@ impl Replay {
         Ok(())
     }
 
-    fn compare_digest(&mut self, line: u64, n: StepNumber, recorded: u64) -> Result<(), ReplayError> {
+    /// `state` is what was recorded, if the whole of it was.
+    fn compare_digest(
+        &mut self,
+        line: u64,
+        n: StepNumber,
+        recorded: u64,
+        state: Option<&str>,
+    ) -> Result<(), ReplayError> {
         let Some(daemon) = self.daemon.as_ref().filter(|_| self.mode == Mode::Strict) else { return Ok(()) };
         let produced = daemon.digest();
         if produced != recorded {
             let since = self.sure;
-            return Err(self.diverged(line, n, Difference::Digest { recorded, produced, since }));
+            let ours = state.and_then(|_| daemon.checkpoint().ok());
+            let fields = state.zip(ours).map_or_else(Vec::new, |(theirs, ours)| diff::texts(theirs, &ours));
+            return Err(self.diverged(line, n, Difference::Digest { recorded, produced, since, fields }));
         }
         self.sure = Some(n);
         self.report.digests += 1;
@@ -303,7 +338,7 @@ impl Replay {
             if self.mode == Mode::EventsOnly {
                 return Ok(());
             }
-            self.compare_digest(line, point.n, point.digest)?;
+            self.compare_digest(line, point.n, point.digest, Some(&point.state))?;
         }
         let restored = Daemon::restore(&point.state).map_err(|error| ReplayError::Restore { line, error })?;
         let digest = restored.digest();

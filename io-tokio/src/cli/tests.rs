@@ -87,7 +87,7 @@ fn the_other_commands_are_read() {
     );
     let local = Local { prompt: "fix".into(), dir: Some("d".into()), ..Local::default() };
     assert_eq!(parsed("local fix --dir d"), Command::Local(local));
-    let replay = TraceCommand::Replay(Replay { file: "t".into() });
+    let replay = TraceCommand::Replay(Replay { file: "t".into(), ..Replay::default() });
     assert_eq!(parsed("trace replay t --debug"), Command::Trace(replay));
     let simulate = Simulate { seeds: 1, from: 7, only: Fault::named("crash"), ..Simulate::default() };
     assert_eq!(

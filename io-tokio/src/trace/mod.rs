@@ -1,13 +1,13 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod input;
+mod output;
 pub mod render;
 pub mod replay;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
 use clap::Subcommand;
-use longshore_core::trace::Mode;
-
 use render::{Render, render};
 use replay::{Replay, replay};
 use std::io;
@@ -28,9 +28,10 @@ pub enum TraceCommand {
 pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     let done = match command {
-        TraceCommand::Replay(asked) => replay(&cwd.join(&asked.file), Mode::Strict, &mut out, &mut err)
-            .map(|verdict| Exit::Code(verdict.code())),
         TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
+        TraceCommand::Replay(asked) => {
+            replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
+        }
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
     // Nobody reads the answer.

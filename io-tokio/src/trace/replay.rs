@@ -1,22 +1,19 @@
-//! `longshore trace replay`: whether a recorded history comes out again.
+//! `longshore trace replay`: whether a recorded history comes out again, or what this core makes of it.
 
-use crate::trace_sink::segments;
-use longshore_core::trace::{self, Mode, Reader, ReplayError, Report, TraceError};
-use std::fs::{self, File};
-use std::io::{self, BufReader, Write};
+use super::input::Input;
+use super::output::NewFile;
+use longshore_core::trace::{self, Mode, Rebase, Rebased, ReplayError, Report, StepNumber};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-/// Bytes that are read at once.
-const READ_BYTES: usize = 256 * 1024;
 
 /// What a replay came to, for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything that could be compared is the same.
+    /// Everything that could be compared is the same, or nothing was to be.
     Same,
     /// The core does something else than was recorded.
     Differs,
-    /// The trace cannot be read, or nothing in it can be replayed.
+    /// The trace cannot be read, nothing in it can be replayed, or what comes of it cannot be written.
     Unreadable,
 }
 
@@ -34,104 +31,158 @@ impl Verdict {
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Replay {
-    /// The trace, or the directory of a flight recorder
+    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
+    /// Stop after this step, and show the last ones
+    #[arg(long, value_name = "STEP")]
+    pub until: Option<StepNumber>,
+    /// Use the events alone, and compare nothing
+    #[arg(long, conflicts_with = "rebase")]
+    pub events_only: bool,
+    /// Go on where this core does something else, and say what it does now
+    #[arg(long)]
+    pub rebase: bool,
+    /// With --rebase: write what this core does as a trace, to a file that is not there yet
+    #[arg(short, long = "out", value_name = "FILE", requires = "rebase")]
+    pub out: Option<PathBuf>,
 }
 
-/// Replays a trace file, or all segments of a flight recorder's directory, and writes what came of it to `out`, and what went
-/// wrong to `err`.
+/// Replays a trace, and writes what came of it to `out`, and what went wrong to `err`. Relative paths are below `cwd`.
 ///
 /// # Errors
 /// If `out` or `err` cannot be written to.
-pub fn replay(path: &Path, mode: Mode, out: &mut impl Write, err: &mut impl Write) -> io::Result<Verdict> {
-    let files = match files(path) {
-        Ok(files) => files,
+pub fn replay(asked: &Replay, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Verdict> {
+    match Input::open(&asked.file, cwd) {
+        Ok(input) if asked.rebase => rebase(asked, input, cwd, out, err),
+        Ok(input) => compare(asked, input, out, err),
         Err(error) => {
-            writeln!(
-                err,
-                "error: {}: {error}; name a trace file, or a flight recorder's directory",
-                path.display()
-            )?;
-            return Ok(Verdict::Unreadable);
-        }
-    };
-    let single = files.len() == 1;
-    let mut replay = trace::Replay::new(mode);
-    for file in files {
-        match segment(&mut replay, &file) {
-            Ok(()) => {}
-            // A segment may go while the daemon that records makes room, and one that it has just made is empty.
-            Err(Broken::Open(error)) if !single && error.kind() == io::ErrorKind::NotFound => {}
-            Err(Broken::Replay(ReplayError::Trace(error @ TraceError::Empty))) if !single => {
-                writeln!(err, "{}: left out: {error}", file.display())?;
-            }
-            Err(Broken::Open(error)) => {
-                writeln!(err, "error: {}: {error}", file.display())?;
-                return Ok(Verdict::Unreadable);
-            }
-            Err(Broken::Replay(ReplayError::Diverged(what))) => {
-                summary(replay.report(), out)?;
-                writeln!(out, "result      the core does something else than was recorded")?;
-                writeln!(err, "error: {}: {what}", file.display())?;
-                return Ok(Verdict::Differs);
-            }
-            Err(Broken::Replay(error)) => {
-                writeln!(err, "error: {}: {error}", file.display())?;
-                return Ok(Verdict::Unreadable);
-            }
+            writeln!(err, "error: {error}")?;
+            Ok(Verdict::Unreadable)
         }
     }
-    let report = replay.finish();
-    summary(&report, out)?;
-    let (verdict, text) = judge(&report, mode);
+}
+
+fn compare(
+    asked: &Replay,
+    mut input: Input,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Verdict> {
+    let mode = if asked.events_only { Mode::EventsOnly } else { Mode::Strict };
+    let mut replay = trace::Replay::new(mode);
+    let mut stopped = false;
+    while let Some(record) = input.next() {
+        match replay.record(input.place().line, record, &mut |_| {}) {
+            Ok(()) => {}
+            Err(ReplayError::Diverged(what)) => {
+                input.say(err)?;
+                summary(replay.report(), out)?;
+                writeln!(out, "result      the core does something else than was recorded")?;
+                writeln!(err, "error: {}: {what}", input.source())?;
+                return Ok(Verdict::Differs);
+            }
+            Err(error) => {
+                if matches!(error, ReplayError::Config { .. }) {
+                    replay.lose_state();
+                }
+                writeln!(err, "warning: {}: {error}; it was not used", input.source())?;
+            }
+        }
+        stopped = asked.until.is_some() && replay.last() == asked.until;
+        if stopped {
+            break;
+        }
+    }
+    input.say(err)?;
+    let (verdict, text) = judge(replay.report(), mode);
+    summary(replay.report(), out)?;
+    if let Some(until) = asked.until {
+        if stopped {
+            writeln!(
+                out,
+                "stopped     after step {until}, as was asked; the last steps:\n{}",
+                replay.context()
+            )?;
+        } else {
+            writeln!(out, "stopped     never: the trace has no step {until}")?;
+        }
+    }
     writeln!(out, "result      {text}")?;
     Ok(verdict)
 }
 
-enum Broken {
-    Open(io::Error),
-    Replay(ReplayError),
+fn rebase(
+    asked: &Replay,
+    mut input: Input,
+    cwd: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Verdict> {
+    let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
+    let mut file = match file {
+        Ok(file) => file,
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+    };
+    let (mut rebase, mut lines) = (Rebase::default(), Vec::new());
+    while let Some(record) = input.next() {
+        if let Err(error) = rebase.record(input.place().line, record, &mut lines) {
+            input.say(err)?;
+            writeln!(err, "error: {}: {error}", input.source())?;
+            return Ok(Verdict::Unreadable);
+        }
+        if let Some(Err(error)) = file.as_mut().map(|file| file.write(&lines)) {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+        lines.clear();
+        if asked.until.is_some() && rebase.last() == asked.until {
+            break;
+        }
+    }
+    input.say(err)?;
+    let report = rebase.finish();
+    let written = file.map(NewFile::keep).transpose();
+    rebased(&report, out)?;
+    match written {
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+        Ok(Some(path)) => writeln!(out, "written     {}", path.display())?,
+        Ok(None) => {}
+    }
+    if report.steps == report.skipped {
+        writeln!(out, "result      {NOTHING}")?;
+        return Ok(Verdict::Unreadable);
+    }
+    let text =
+        if report.differ == 0 { "the core does what was recorded" } else { "the core does something else" };
+    writeln!(out, "result      the events were replayed against this core; {text}")?;
+    Ok(Verdict::Same)
 }
 
-fn segment(replay: &mut trace::Replay, file: &Path) -> Result<(), Broken> {
-    let source = BufReader::with_capacity(READ_BYTES, File::open(file).map_err(Broken::Open)?);
-    let reader = Reader::new(source).map_err(|error| Broken::Replay(error.into()))?;
-    replay.segment(reader, |_| {}).map_err(Broken::Replay)
-}
-
-fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !fs::metadata(path)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let files = segments(path)?;
-    if files.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "the directory has no segment of a flight recorder",
-        ));
-    }
-    Ok(files)
-}
+/// Why a replay of nothing is no success.
+const NOTHING: &str = "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint that can be used";
 
 fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     let replayed = report.steps - report.skipped;
     match mode {
-        _ if replayed == 0 => (
-            Verdict::Unreadable,
-            "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint",
-        ),
+        _ if replayed == 0 => (Verdict::Unreadable, NOTHING),
         Mode::EventsOnly => (Verdict::Same, "the events were replayed; nothing was to be compared"),
         Mode::Strict if report.compared == 0 => {
             (Verdict::Same, "the events were replayed; the trace has no effects to compare")
         }
-        Mode::Strict if report.skipped > 0 => {
+        Mode::Strict if report.compared < report.steps => {
             (Verdict::Same, "the core does what was recorded, as far as the trace allows to compare")
         }
         Mode::Strict => (Verdict::Same, "the core does what was recorded"),
     }
 }
 
-fn summary(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
@@ -152,26 +203,51 @@ fn summary(report: &Report, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     match &report.end {
-        Some(why) => writeln!(out, "ended       {why}")?,
-        None => writeln!(out, "ended       without a word: the daemon was killed, or still records")?,
+        Some(why) => writeln!(out, "ended       {why}"),
+        None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
     }
-    if let Some(torn) = report.torn {
-        writeln!(out, "torn        line {} of a segment is incomplete and was left out", torn.line)?;
+}
+
+fn rebased(report: &Rebased, out: &mut dyn Write) -> io::Result<()> {
+    let Rebased { lives, restored, steps, same, differ, left_out, put_in, skipped, unusable, first } = report;
+    writeln!(out, "lives       {lives} from their beginning; went on at a checkpoint {restored} times")?;
+    writeln!(
+        out,
+        "steps       {steps}: {same} with the effects that were recorded, {differ} with others, {skipped} not replayed"
+    )?;
+    if *left_out > 0 {
+        writeln!(out, "left out    {left_out} events that answer nothing that this core asks for")?;
     }
-    Ok(())
+    if *put_in > 0 {
+        writeln!(out, "put in      {put_in} answers to what traces of that format do not tell")?;
+    }
+    if *unusable > 0 {
+        writeln!(out, "unusable    {unusable} checkpoints, which are of another version")?;
+    }
+    match first {
+        Some(first) => writeln!(out, "first       {first}"),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace_sink::segments;
     use crate::trace_sink::tests::life::Life;
     use crate::trace_sink::tests::{header, record};
     use crate::trace_sink::{MIN_BUDGET, Sink};
+    use std::fs;
     use tempfile::TempDir;
 
     fn run(path: &Path, mode: Mode) -> (Verdict, String, String) {
+        let events_only = mode == Mode::EventsOnly;
+        ask(&Replay { file: path.to_owned(), events_only, ..Replay::default() })
+    }
+
+    fn ask(asked: &Replay) -> (Verdict, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let verdict = replay(path, mode, &mut out, &mut err).expect("writes to memory");
+        let verdict = replay(asked, Path::new("/"), &mut out, &mut err).expect("writes to memory");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (verdict, text(out), text(err))
     }
@@ -229,9 +305,9 @@ mod tests {
         assert!(bad(dir.path()).contains("no segment of a flight recorder"));
         let path = dir.path().join("empty");
         fs::write(&path, "").expect("writes");
-        assert!(bad(&path).contains("the recording ended before it began"));
+        assert!(bad(&path).contains("empty: line 1 (byte 0): it is empty"));
         fs::write(&path, "{\"rec\":\"step\"}\n").expect("writes");
-        assert!(bad(&path).contains("line 1 is not the header of a trace"));
+        assert!(bad(&path).contains("line 1 (byte 0): no header of a trace: "));
     }
 
     #[test]
@@ -250,7 +326,10 @@ mod tests {
         assert_eq!(verdict, Verdict::Same, "{out}{err}");
         assert!(out.contains(&format!("segments    {count}, ")), "{out}");
         assert!(out.contains("without a word"), "{out}");
-        assert!(err.contains("left out: there is no complete first line"), "{err}");
+        assert!(
+            err.contains("flight-0000000999.jsonl: line 1 (byte 0): it is empty; it was left out"),
+            "{err}"
+        );
 
         let only = segments(dir.path()).expect("lists").swap_remove(1);
         let (verdict, out, _) = run(&only, Mode::Strict);

@@ -225,7 +225,10 @@ function drawAxis(ctx, step) {
   ctx.fillText(`${durationText(view.to - view.from)} in view`, 14, AXIS_HEIGHT / 2);
   ctx.textAlign = 'center';
   clipped(ctx, view.left, 0, () => {
-    for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) ctx.fillText(timeText(at, step), xOf(at), AXIS_HEIGHT / 2);
+    for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+      const text = timeText(at, step), half = textWidth(ctx, text) / 2;
+      if (xOf(at) - half > view.left + 2 && xOf(at) + half < view.width) ctx.fillText(text, xOf(at), AXIS_HEIGHT / 2);
+    }
   });
   ctx.textAlign = 'left';
   ctx.strokeStyle = theme.colours.line;

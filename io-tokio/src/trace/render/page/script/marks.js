@@ -67,8 +67,11 @@ function drawArrows(ctx) {
     if (Math.max(arrow.from, arrow.to) < view.from || Math.min(arrow.from, arrow.to) > view.to) continue;
     const from = pointAt(arrow.fromLane, arrow.from), to = pointAt(arrow.toLane, arrow.to);
     if (!from || !to) continue;
-    if (Math.max(from.y, to.y) < AXIS_HEIGHT || Math.min(from.y, to.y) > view.height) continue;
-    inSight.push({ arrow, from, to, own: isOfSelection(arrow) });
+    const own = isOfSelection(arrow);
+    // One that comes from out of sight or goes there says little, and many of them hide the bars.
+    const [high, low] = [Math.min(from.y, to.y), Math.max(from.y, to.y)];
+    if (own ? low < AXIS_HEIGHT || high > view.height : high < AXIS_HEIGHT || low > view.height) continue;
+    inSight.push({ arrow, from, to, own });
   }
   const all = inSight.length <= MOST_ARROWS;
   let shapes = 0;

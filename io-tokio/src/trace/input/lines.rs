@@ -1,0 +1,134 @@
+//! The lines of all sources, one after another, with their places.
+
+use super::Unreadable;
+use super::source::{Source, Stream};
+use longshore_core::trace::{Damage, MAX_LINE, Place, Salvage};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+pub(super) struct Lines {
+    sources: VecDeque<Source>,
+    /// Of those that were begun.
+    names: Vec<String>,
+    /// Whether there is more than one source: then each of them may be missing.
+    many: bool,
+    open: Option<Stream>,
+    /// Of the line that is read next.
+    place: Place,
+    line: Vec<u8>,
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines")
+            .field("names", &self.names)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was read.
+enum Got {
+    Whole,
+    Torn,
+    Long,
+    End,
+}
+
+impl Lines {
+    pub(super) fn new(sources: Vec<Source>) -> Self {
+        let many = sources.len() > 1;
+        let place = Place::default();
+        Self { sources: sources.into(), names: Vec::new(), many, open: None, place, line: Vec::new() }
+    }
+
+    /// The name of the source of a place.
+    pub(super) fn name(&self, at: Place) -> &str {
+        self.names.get(at.source).map_or("", String::as_str)
+    }
+
+    /// Hands the next line over. Returns whether there may be more.
+    pub(super) fn advance(&mut self, to: &mut Salvage) -> Result<bool, Unreadable> {
+        let Some(stream) = &mut self.open else { return self.begin(to) };
+        let mut count = 0;
+        let got = read(stream, &mut self.line, &mut count);
+        match got {
+            Ok(Got::Whole) => to.line(self.place, &self.line),
+            Ok(Got::Torn) => to.torn(self.place, &self.line),
+            Ok(Got::Long) => to.trouble(self.place, Damage::Long),
+            Ok(Got::End) => {
+                if self.place.byte == 0 {
+                    to.trouble(self.place, Damage::Empty);
+                }
+                self.open = None;
+            }
+            Err(error) => {
+                // What came before the failure may be a whole record.
+                if !self.line.is_empty() {
+                    to.torn(self.place, &self.line);
+                }
+                to.trouble(self.place, Damage::Source { why: error.to_string() });
+                self.open = None;
+            }
+        }
+        self.place.line += 1;
+        self.place.byte += count;
+        Ok(true)
+    }
+
+    fn begin(&mut self, to: &mut Salvage) -> Result<bool, Unreadable> {
+        let Some(source) = self.sources.pop_front() else {
+            to.finish();
+            // What was held back may have come out now; the next call finds nothing to do.
+            return Ok(to.has_more());
+        };
+        let name = source.name();
+        match source.open() {
+            Ok(stream) => {
+                self.place = Place { source: self.names.len(), line: 1, byte: 0 };
+                self.names.push(name);
+                self.open = Some(stream);
+                to.begin();
+                Ok(true)
+            }
+            // The daemon that records has made room in the meantime.
+            Err(error) if self.many && error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) if self.many => {
+                let at = Place { source: self.names.len(), line: 1, byte: 0 };
+                self.names.push(name);
+                to.trouble(at, Damage::Source { why: error.to_string() });
+                Ok(true)
+            }
+            Err(error) => Err(Unreadable::Open { name, error }),
+        }
+    }
+}
+
+/// Reads a line without its end into `line`, and counts its bytes, the end included.
+fn read(stream: &mut Stream, line: &mut Vec<u8>, count: &mut u64) -> io::Result<Got> {
+    line.clear();
+    let limit = MAX_LINE as u64 + 1;
+    let read = stream.by_ref().take(limit).read_until(b'\n', line);
+    *count += line.len() as u64;
+    read?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Got::Whole);
+    }
+    if line.len() <= MAX_LINE {
+        return Ok(if line.is_empty() { Got::End } else { Got::Torn });
+    }
+    line.clear();
+    loop {
+        let some = stream.fill_buf()?;
+        let end = some.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(some.len(), |at| at + 1);
+        let over = end.is_some() || some.is_empty();
+        stream.consume(length);
+        *count += length as u64;
+        if over {
+            return Ok(Got::Long);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Where traces come from: a file, `-` for standard input, or the directory of a flight recorder, each plain or packed by gzip or zstd.
+//! Every command that reads traces reads through here.
+//!
+//! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
+//! Memory is bounded by the longest line, whatever the size of the trace.
+
+mod lines;
+mod source;
+#[cfg(test)]
+mod tests;
+mod zstd;
+
+use lines::Lines;
+use longshore_core::trace::{Header, Place, Record, Salvage, Troubles};
+use source::Source;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use thiserror::Error;
+
+/// Why nothing of a trace can be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// The file or directory cannot be opened.
+    #[error("{name}: {error}. Name a trace file, a flight recorder's directory, or - for standard input")]
+    Open {
+        /// As it was named.
+        name: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It has no trace.
+    #[error("{told}")]
+    NoTrace {
+        /// Each trouble, with its place.
+        told: String,
+    },
+}
+
+/// The records of a trace, in order, the header of each segment included. The first one is a header.
+#[derive(Debug)]
+pub struct Input {
+    lines: Lines,
+    salvage: Salvage,
+    header: Header,
+    /// Whether the first header was not given out yet.
+    fresh: bool,
+    at: Place,
+}
+
+impl Input {
+    /// Opens `file`, relative to `cwd`, and reads up to its first header. `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or has no header of a version that can be read.
+    pub fn open(file: &Path, cwd: &Path) -> Result<Self, Unreadable> {
+        let sources =
+            if file == Path::new("-") { Ok(vec![Source::Stdin]) } else { source::files(&cwd.join(file)) };
+        let named = |error| Unreadable::Open { name: file.display().to_string(), error };
+        Self::begin(Lines::new(sources.map_err(named)?))
+    }
+
+    /// Reads what `source` gives. `name` is for messages.
+    ///
+    /// # Errors
+    /// If it has no header of a version that can be read.
+    pub fn of(name: &str, source: impl Read + Send + 'static) -> Result<Self, Unreadable> {
+        Self::begin(Lines::new(vec![Source::Reader(name.to_owned(), Box::new(source))]))
+    }
+
+    fn begin(mut lines: Lines) -> Result<Self, Unreadable> {
+        let mut salvage = Salvage::default();
+        loop {
+            if let Some((at, Record::Header(header))) = salvage.next() {
+                return Ok(Self { lines, salvage, header: *header, fresh: true, at });
+            }
+            if !lines.advance(&mut salvage)? {
+                return Err(Unreadable::NoTrace { told: told(&lines, salvage.troubles()).join("\n") });
+            }
+        }
+    }
+
+    /// The first header.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Where the record stands that came last.
+    pub const fn place(&self) -> Place {
+        self.at
+    }
+
+    /// The source of that record, for messages: a path, or `standard input`.
+    pub fn source(&self) -> &str {
+        self.lines.name(self.at)
+    }
+
+    /// What is wrong with the trace, as far as it was read.
+    pub const fn troubles(&self) -> &Troubles {
+        self.salvage.troubles()
+    }
+
+    /// Says what is wrong with the trace as far as it was read, a line each.
+    ///
+    /// # Errors
+    /// If `err` cannot be written to.
+    pub fn say(&self, err: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        told(&self.lines, self.troubles()).iter().try_for_each(|line| writeln!(err, "warning: {line}"))
+    }
+}
+
+impl Iterator for Input {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        if std::mem::take(&mut self.fresh) {
+            return Some(Record::Header(Box::new(self.header.clone())));
+        }
+        loop {
+            if let Some((at, record)) = self.salvage.next() {
+                self.at = at;
+                return Some(record);
+            }
+            // After its first header a trace can only end.
+            if !self.lines.advance(&mut self.salvage).unwrap_or(false) {
+                return None;
+            }
+        }
+    }
+}
+
+fn told(lines: &Lines, troubles: &Troubles) -> Vec<String> {
+    let one = |trouble: &longshore_core::trace::Trouble| {
+        format!("{}: {}: {}", lines.name(trouble.at), trouble.at, trouble.what)
+    };
+    let mut all: Vec<String> = troubles.first().iter().map(one).collect();
+    if troubles.more() > 0 {
+        all.push(format!("and {} more of that kind", troubles.more()));
+    }
+    all
+}

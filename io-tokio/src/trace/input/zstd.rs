@@ -1,0 +1,74 @@
+//! Unpacks a stream of zstd frames, and of one that is cut off what came.
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::io::{self, BufRead, Read};
+
+/// Largest window that is decoded, in bytes: that of the highest level of the usual tools.
+const MAX_WINDOW: u64 = 128 * 1024 * 1024;
+
+/// A last block without content, and room for a checksum: after it the decoder gives out what it has.
+const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+pub(super) struct Zstd<R> {
+    decoder: FrameDecoder,
+    source: R,
+    /// Whether a frame is being read.
+    inside: bool,
+    failed: Option<io::Error>,
+    over: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    pub(super) fn new(source: R) -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(MAX_WINDOW);
+        Self { decoder, source, inside: false, failed: None, over: false }
+    }
+
+    /// Begins the next frame, or sees that there is none.
+    fn frame(&mut self) -> io::Result<()> {
+        if self.source.fill_buf()?.is_empty() {
+            self.over = true;
+            return Ok(());
+        }
+        match self.decoder.reset(&mut self.source) {
+            Ok(()) => self.inside = true,
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length, ..
+            })) => {
+                io::copy(&mut self.source.by_ref().take(u64::from(length)), &mut io::sink())?;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.inside && self.decoder.can_collect() > 0 {
+                return self.decoder.read(to);
+            }
+            if let Some(error) = self.failed.take() {
+                (self.inside, self.over) = (false, true);
+                return Err(error);
+            }
+            if self.over || to.is_empty() {
+                return Ok(0);
+            }
+            if !self.inside || self.decoder.is_finished() {
+                self.inside = false;
+                self.frame()?;
+            } else if let Err(error) =
+                self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+            {
+                self.failed = Some(io::Error::other(error));
+                // It keeps a window of what it has for the blocks to come; none come any more.
+                let _ =
+                    self.decoder.decode_blocks(LAST_BLOCK.as_slice(), BlockDecodingStrategy::UptoBlocks(1));
+            }
+        }
+    }
+}
