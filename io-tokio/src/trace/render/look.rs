@@ -145,6 +145,8 @@ kinds! {
     RootMark "root-mark" "mark on the directory" thin 0x7a_66_c2 0xa9_98_ee;
     /// A task's lock on a directory of the user.
     PathLock "path-lock" "lock on a path" thin 0xa8_69_10 0xe6_ae_55;
+    /// A request about a task is on its way.
+    Call "call" "request about the task" thin 0x5b_7a_94 0x8f_b0_cc;
     /// A wait with its reason.
     Wait "wait" "wait, with its reason" thin 0x8a_7a_50 0xc0_b0_80;
 }
