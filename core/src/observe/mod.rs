@@ -19,6 +19,7 @@ mod gc;
 mod late;
 mod life;
 mod link;
+mod middle;
 mod ops;
 mod over;
 mod paths;
@@ -33,6 +34,7 @@ mod tasks;
 mod watch;
 
 pub use catalog::catalog;
+pub use middle::{holds_from_the_middle, needs_rest};
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;
@@ -104,11 +106,13 @@ impl fmt::Display for Violation {
 struct Found {
     step: u64,
     list: Vec<Violation>,
+    /// Whether what came before is not known: then some rules cannot tell.
+    middle: bool,
 }
 
 impl Found {
     fn require(&mut self, holds: bool, rule: &'static str, story: impl FnOnce() -> String) {
-        if holds || self.list.len() >= MOST_VIOLATIONS {
+        if holds || self.list.len() >= MOST_VIOLATIONS || (self.middle && !holds_from_the_middle(rule)) {
             return;
         }
         if self.list.iter().filter(|violation| violation.rule == rule).count() < MOST_OF_ONE {
@@ -189,10 +193,19 @@ impl Rules {
     #[must_use]
     pub fn after_crash(&self, cfg: &Config) -> Self {
         let mut next = Self::new(cfg);
-        next.found = Found { step: self.found.step, list: self.found.list.clone() };
+        next.found = Found { step: self.found.step, list: self.found.list.clone(), middle: false };
         next.started = self.started;
         next.tasks = self.tasks.after_crash();
         next
+    }
+
+    /// Rules for a daemon with these settings that has lived for a while: the first step that they are shown is the first one after `step`. Only rules
+    /// of which [`holds_from_the_middle`] is true can be broken, as the others need to know what came before.
+    #[must_use]
+    pub fn from_the_middle(cfg: &Config, step: u64) -> Self {
+        let mut rules = Self::new(cfg);
+        rules.found = Found { step, list: Vec::new(), middle: true };
+        rules
     }
 
     /// What is broken so far, at most 64 times, and 8 times for each rule.
@@ -234,7 +247,8 @@ impl Rules {
 
     /// Looks at one step. Every step must be shown, from the creation of the daemon on.
     pub fn observe(&mut self, step: &Step<'_>) {
-        if std::mem::replace(&mut self.started, true) {
+        let first = !std::mem::replace(&mut self.started, true);
+        if !first || self.found.middle {
             self.found.step += 1;
         }
         if self.stop.exited() {
@@ -243,7 +257,7 @@ impl Rules {
             });
             return;
         }
-        if step.event.is_none() {
+        if first || step.event.is_none() {
             self.now = step.now;
         }
         let slept = self.now.slept;

@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod context;
 mod diff;
 pub mod encode;
@@ -37,6 +38,7 @@ mod replay;
 mod salvage;
 mod trouble;
 
+pub use audit::{Audit, Audited, Finding, Near};
 pub use context::{Context, Difference, Divergence};
 pub use format::{
     Checkpoint, DigestAt, End, FORMAT, Gap, Header, Note, Origin, Record, Step, StepNumber, Version,

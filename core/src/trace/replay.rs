@@ -204,6 +204,11 @@ impl Replay {
         self.last
     }
 
+    /// Whether the state after the last step is known.
+    pub const fn knows_state(&self) -> bool {
+        self.daemon.is_some() && !self.drifted
+    }
+
     /// Forgets the state, as after a gap: what follows is replayed from the next checkpoint on.
     pub fn lose_state(&mut self) {
         self.daemon = None;

@@ -12,6 +12,7 @@ mod harness;
 mod lease;
 mod link;
 mod messages;
+mod middle;
 mod paths;
 mod recovery;
 mod stops;

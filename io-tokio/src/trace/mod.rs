@@ -1,5 +1,6 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod check;
 pub mod input;
 mod output;
 pub mod render;
@@ -7,6 +8,7 @@ pub mod replay;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
+use check::{Check, check};
 use clap::Subcommand;
 use render::{Render, render};
 use replay::{Replay, replay};
@@ -20,6 +22,8 @@ pub enum TraceCommand {
     Replay(Replay),
     /// Draw a trace: lanes of runtimes, slots and tasks over time
     Render(Render),
+    /// Hold a trace to all invariants
+    Check(Check),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
@@ -31,6 +35,9 @@ pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
         TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
         TraceCommand::Replay(asked) => {
             replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
+        }
+        TraceCommand::Check(asked) => {
+            check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };

@@ -82,6 +82,18 @@ pub const fn catalog() -> &'static [Family] {
     FAMILIES
 }
 
+/// The invariant of this id, with what family it is of.
+pub fn entry(id: &str) -> Option<(&'static Family, &'static Entry)> {
+    let of = |family: &'static Family| family.entries.iter().map(move |entry| (family, entry));
+    catalog().iter().flat_map(of).find(|(_, entry)| entry.id == id)
+}
+
+/// The invariants that are rules, in the order of the catalogue: what is held to every step of a history.
+pub fn rules() -> impl Iterator<Item = &'static Entry> {
+    let all = catalog().iter().flat_map(|family| family.entries);
+    all.filter(|entry| entry.checks.contains(&Check::Rule))
+}
+
 const FAMILIES: &[Family] = &[
     Family { name: "The boundary of the core", entries: boundary::ENTRIES },
     Family { name: "Start, registration and workspaces", entries: boot::ENTRIES },

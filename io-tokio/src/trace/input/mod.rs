@@ -95,6 +95,11 @@ impl Input {
         self.lines.name(self.at)
     }
 
+    /// The source of a place, for messages.
+    pub fn name(&self, at: Place) -> &str {
+        self.lines.name(at)
+    }
+
     /// What is wrong with the trace, as far as it was read.
     pub const fn troubles(&self) -> &Troubles {
         self.salvage.troubles()

@@ -8,7 +8,7 @@ use longshore_core::effect::{Effect, StopPhase};
 use longshore_core::id::SlotIndex;
 use longshore_core::script::effect_label;
 use longshore_core::story::{
-    Begin, Domain, End, Hint, Life, LifeEnd, LifeIx, Moment, Request, RequestKind, Span, Story, What,
+    Begin, Domain, End, Hint, Life, LifeEnd, Moment, Request, RequestKind, Span, Story, What,
 };
 
 /// Lanes of the daemon: its lives, and its control link.
@@ -28,8 +28,7 @@ impl Scene<'_> {
     pub(super) fn daemon(&self) -> Vec<Lane> {
         let mut lives = Lane { label: "lives".into(), ..Lane::default() };
         let mut link = Lane { label: "control link".into(), ..Lane::default() };
-        for life in self.story.life_indexes() {
-            let it = &self.story[life];
+        for (life, it) in self.story.lives.iter().enumerate() {
             self.life(life, it, &mut lives.bars);
             link.bars.extend(it.linked.iter().map(|span| self.bar(Kind::Serving, "connected", life, span)));
             let barred = "the server refuses the credential";
@@ -45,7 +44,7 @@ impl Scene<'_> {
     }
 
     /// A life, and the parts of its stop.
-    fn life(&self, life: LifeIx, it: &Life, bars: &mut Vec<Bar>) {
+    fn life(&self, life: usize, it: &Life, bars: &mut Vec<Bar>) {
         let (Some(first), Some(last)) = (it.first, it.last) else { return };
         let mut parts = vec![(first, StopPhase::Serving)];
         parts.extend(it.stopping.iter().copied());
@@ -57,7 +56,7 @@ impl Scene<'_> {
             let span = Span { begin: Begin::Seen(*from), end: End::Seen(to) };
             let serving = *phase == StopPhase::Serving;
             let kind = if serving { Kind::Serving } else { Kind::Stopping };
-            let label = if serving { format!("life {}", life.get() + 1) } else { words::stopping(*phase).into() };
+            let label = if serving { format!("life {}", life + 1) } else { words::stopping(*phase).into() };
             let mut bar = self.bar(kind, label, life, &span);
             bar.open.begin = i == 0 && first.n > 0;
             bar.open.end = to == last && !matches!(it.end, LifeEnd::Exit { .. });
@@ -87,8 +86,8 @@ impl Scene<'_> {
         Mark {
             kind,
             label: label.into(),
-            at: self.at(moment.life, moment.at.at),
-            step: self.step(moment.life, moment.at),
+            at: self.at(moment.life.get(), moment.at.at),
+            step: self.step(moment.life.get(), moment.at),
         }
     }
 
@@ -127,7 +126,7 @@ impl Scene<'_> {
             _ => Kind::Request,
         };
         let about = request.about.as_ref().map_or(String::new(), |about| format!(" {about}"));
-        let mut bar = self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life, &request.span);
+        let mut bar = self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
         bar.failed = request.ending.is_some_and(|ending| !ending.is_done());
         let ending = request.ending.map_or("not recorded".to_owned(), |ending| ending.to_string());
         bar.detail = vec![
@@ -156,7 +155,7 @@ impl Scene<'_> {
                     detail.extend(value.map(|value| (name.into(), value.into())));
                 }
                 let online = runtime.online.iter().map(|online| {
-                    let mut bar = self.bar(Kind::Serving, "registered", online.life, &online.span);
+                    let mut bar = self.bar(Kind::Serving, "registered", online.life.get(), &online.span);
                     bar.failed = online.gone.is_some();
                     bar.detail = detail.clone();
                     if online.gone.is_some() {
@@ -192,8 +191,8 @@ impl Scene<'_> {
         Mark {
             kind: MarkKind::Hint,
             label: format!("hint{task}{waited}").into(),
-            at: self.at(hint.life, hint.at.at),
-            step: self.step(hint.life, hint.at),
+            at: self.at(hint.life.get(), hint.at.at),
+            step: self.step(hint.life.get(), hint.at),
         }
     }
 
@@ -205,7 +204,7 @@ impl Scene<'_> {
         for held in &self.story.slots {
             let Ok(lane) = numbers.binary_search(&held.slot) else { continue };
             let task = &self.story[held.task];
-            let mut bar = self.bar(Kind::Held, words::task(task), held.life, &held.span);
+            let mut bar = self.bar(Kind::Held, words::task(task), held.life.get(), &held.span);
             bar.failed = super::tasks::outcome(task).is_some_and(|(kind, _)| kind == MarkKind::Failed);
             bar.detail = self.task_detail(task);
             lanes[lane].bars.push(bar);

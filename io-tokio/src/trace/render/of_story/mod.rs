@@ -12,7 +12,7 @@ use super::drawing::{Arrow, Bar, Drawing, Group, Lane, Open, Point, StepIndex, U
 use super::look::{ArrowKind, Kind};
 use super::text::Text;
 use longshore_core::observe::catalog;
-use longshore_core::story::{At, Begin, Begins, ClaimIx, Hint, Life, LifeIx, Span, Story, TaskIx};
+use longshore_core::story::{At, Begin, Begins, ClaimIx, Hint, Life, Span, Story, TaskIx};
 use longshore_core::time::Instant;
 use std::time::Duration;
 
@@ -111,17 +111,17 @@ fn millis(time: Duration) -> u64 {
 
 impl Scene<'_> {
     /// A time of a life in the drawing.
-    fn at(&self, life: LifeIx, at: Instant) -> u64 {
-        millis(self.story[life].since_story(at)).saturating_sub(self.base)
+    fn at(&self, life: usize, at: Instant) -> u64 {
+        millis(self.story.lives[life].since_story(at)).saturating_sub(self.base)
     }
 
-    fn step(&self, life: LifeIx, at: At) -> Option<StepIndex> {
-        self.steps.index(life.get(), at.n)
+    fn step(&self, life: usize, at: At) -> Option<StepIndex> {
+        self.steps.index(life, at.n)
     }
 
     /// A bar for a span of a life.
-    fn bar(&self, kind: Kind, label: impl Into<Text>, life: LifeIx, span: &Span) -> Bar {
-        let (from, to) = span.known(self.story[life].until());
+    fn bar(&self, kind: Kind, label: impl Into<Text>, life: usize, span: &Span) -> Bar {
+        let (from, to) = span.known(self.story.lives[life].until());
         let mut bar = Bar::new(kind, label, self.at(life, from), self.at(life, to));
         bar.open = Open { begin: matches!(span.begin, Begin::Before(_)), end: span.end.seen().is_none() };
         bar.first = span.begin.seen().and_then(|at| self.step(life, at));
@@ -138,15 +138,15 @@ impl Scene<'_> {
         let request = &self.story[self.story[claim].request];
         let lane = self.request_lane(request);
         let (from, to) = request.span.known(self.story[request.life].until());
-        (Point { lane, at: self.at(request.life, from) }, Point { lane, at: self.at(request.life, to) })
+        (Point { lane, at: self.at(request.life.get(), from) }, Point { lane, at: self.at(request.life.get(), to) })
     }
 
     fn arrows(&self) -> Vec<Arrow> {
         let hints = self.story.hints.iter().filter_map(|hint| {
-            let from = Point { lane: self.hint_lane(hint), at: self.at(hint.life, hint.at.at) };
+            let from = Point { lane: self.hint_lane(hint), at: self.at(hint.life.get(), hint.at.at) };
             let claim = hint.claim?;
             let sent = self.story[self.story[claim].request].span.begin.seen();
-            let step = sent.and_then(|at| self.step(hint.life, at));
+            let step = sent.and_then(|at| self.step(hint.life.get(), at));
             Some(Arrow { kind: ArrowKind::Hint, from, to: self.claim(claim).0, step })
         });
         let claims = self.story.tasks.iter().enumerate().filter_map(|(i, task)| {
@@ -154,9 +154,9 @@ impl Scene<'_> {
             let begin = task.here.begin.seen()?;
             let to = Point {
                 lane: self.lanes.tasks + self.task_lanes[i],
-                at: self.at(task.life, begin.at),
+                at: self.at(task.life.get(), begin.at),
             };
-            Some(Arrow { kind: ArrowKind::Claim, from, to, step: self.step(task.life, begin) })
+            Some(Arrow { kind: ArrowKind::Claim, from, to, step: self.step(task.life.get(), begin) })
         });
         hints.chain(claims).collect()
     }
@@ -169,7 +169,7 @@ impl Scene<'_> {
         let step = self.steps.index(broken.life, broken.n);
         let life = self.story.lives.get(broken.life);
         let at = step.and_then(|step| self.steps.instant(step)).zip(life);
-        let says = catalog().flat_map(|family| family.entries).find(|entry| entry.id == broken.rule);
+        let says = catalog().iter().flat_map(|family| family.entries).find(|entry| entry.id == broken.rule);
         Violation {
             rule: broken.rule.into(),
             says: says.map_or("", |entry| entry.says).into(),

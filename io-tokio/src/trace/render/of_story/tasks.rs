@@ -1,7 +1,7 @@
 //! Lanes of tasks: their phases, and below them what they wait for, hold and ask for.
 
 use super::{Scene, words};
-use crate::trace::render::drawing::{Bar, Lane, Mark};
+use crate::trace::render::drawing::{Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
 use longshore_core::effect::{PhaseName, ReportKind};
@@ -53,6 +53,7 @@ const fn kind_of(phase: PhaseName) -> Kind {
         PhaseName::Settling => Kind::Settling,
         PhaseName::Reporting => Kind::Reporting,
         PhaseName::Sealing => Kind::Sealing,
+        _ => Kind::Held,
     }
 }
 
@@ -72,17 +73,17 @@ impl Scene<'_> {
         }
         for mark in &self.story.marks {
             let lane = &mut lanes[self.task_lanes[mark.task.get()] as usize];
-            lane.bars.push(self.bar(Kind::RootMark, mark.root.as_str(), mark.life, &mark.span));
+            lane.bars.push(self.bar(Kind::RootMark, mark.root.as_str(), mark.life.get(), &mark.span));
         }
         for path in &self.story.paths {
             let lane = &mut lanes[self.task_lanes[path.task.get()] as usize];
-            lane.bars.push(self.bar(Kind::PathLock, path.path.as_str(), path.life, &path.span));
+            lane.bars.push(self.bar(Kind::PathLock, path.path.as_str(), path.life.get(), &path.span));
         }
         lanes
     }
 
     fn task(&self, task: &Task, lane: &mut Lane) {
-        let life = task.life;
+        let life = task.life.get();
         let detail = self.task_detail(task);
         let outcome = outcome(task);
         let failed = outcome.is_some_and(|(kind, _)| kind == MarkKind::Failed);
@@ -129,7 +130,7 @@ impl Scene<'_> {
             None => task.lease.grants.last().map_or(End::Open, |last| End::After(last.at)),
         };
         let span = Span { begin: Begin::Seen(first.at), end };
-        let mut bar = self.bar(Kind::Lease, "lease", task.life, &span);
+        let mut bar = self.bar(Kind::Lease, "lease", task.life.get(), &span);
         let least = task.lease.margins().min();
         bar.failed = least.is_some_and(|ms| ms < 0);
         bar.detail.push(("granted".into(), task.lease.grants.len().to_string().into()));
@@ -142,8 +143,8 @@ impl Scene<'_> {
             lane.marks.push(Mark {
                 kind: MarkKind::Extended,
                 label: format!("lease extended{left}").into(),
-                at: self.at(task.life, grant.at.at),
-                step: self.step(task.life, grant.at),
+                at: self.at(task.life.get(), grant.at.at),
+                step: self.step(task.life.get(), grant.at),
             });
         }
     }

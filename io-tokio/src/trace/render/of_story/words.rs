@@ -18,6 +18,7 @@ pub(super) const fn phase(name: PhaseName) -> &'static str {
         PhaseName::Settling => "settling",
         PhaseName::Reporting => "reporting",
         PhaseName::Sealing => "sealing",
+        _ => "in another phase",
     }
 }
 
@@ -95,6 +96,7 @@ pub(super) const fn ending(why: EndReason) -> &'static str {
         EndReason::TooLong => "ended: it runs for too long",
         EndReason::PrepareTimeout => "ended: its preparation takes too long",
         EndReason::Server => "ended: the server says so",
+        _ => "ended",
     }
 }
 
@@ -126,5 +128,6 @@ pub(super) const fn stopping(phase: StopPhase) -> &'static str {
         StopPhase::Tasks => "stopping: tasks",
         StopPhase::Deregistering => "stopping: runtimes go off line",
         StopPhase::Exited => "stopped",
+        _ => "stopping",
     }
 }
