@@ -181,6 +181,13 @@ impl<'a> View<'a> {
         self.state.runtimes.workspace(id).zip(self.state.runtimes.provider(id))
     }
 
+    /// Directories that are being freed, each with the claims that wait for it, in order.
+    pub(crate) fn waiting_for_roots(
+        self,
+    ) -> impl Iterator<Item = (&'a EnvRoot, impl Iterator<Item = ClaimKey>)> {
+        self.state.roots.lines()
+    }
+
     /// Marks on directories.
     #[cfg(test)]
     pub(crate) fn marks(self) -> u64 {

@@ -2,15 +2,26 @@
 
 use crate::event::{ClaimKey, Offer};
 use crate::id::{EnvRoot, OpId, PathKey, Provider, RuntimeId, SlotIndex};
-use crate::story::{At, ClaimIx, End, Ending, LifeIx, RequestIx, RuntimeIx, TaskIx};
+use crate::story::{At, ClaimIx, End, Ending, LifeIx, RequestIx, RuntimeIx, Span, TaskIx};
 use crate::time::{Instant, Now};
 use crate::trace::{Header, StepNumber};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How it is known that something is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// This step has ended it.
+    Now,
+    /// It is over in this step: if steps are missing since it began, one of those may have ended it.
+    Over,
+    /// Nothing more is told of it: it is over or goes on if steps are missing since it began, else it goes on.
+    Lost,
+}
+
 /// A task that is not forgotten.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// The last step that says something of it.
+    /// The last step that says that it is here.
     pub(super) heard: StepNumber,
     /// Its slot: which one, and its place among the slots of the story.
     pub(super) slot: Option<(SlotIndex, usize)>,
@@ -148,12 +159,13 @@ impl Course {
         }
     }
 
-    /// The end, in this step, of something that was heard of in step `heard`: if steps are missing since, all that is known is that it ended
-    /// after the last one before those.
-    pub(super) fn end(&self, heard: StepNumber, at: At) -> End {
-        match self.doubt(heard) {
-            Some(before) => End::After(before),
-            None => End::Seen(at),
+    /// The end of something that goes on, as this step tells it.
+    pub(super) fn end(&self, span: Span, at: At, how: How) -> End {
+        let doubt = self.doubt(span.begin.first().n).map(End::After);
+        match how {
+            How::Now => End::Seen(at),
+            How::Over => doubt.unwrap_or(End::Seen(at)),
+            How::Lost => doubt.unwrap_or(End::Open),
         }
     }
 
@@ -172,13 +184,16 @@ impl Course {
         }
     }
 
-    /// What is kept of a task; it is heard of in this step, unless that leaves open what the core did about it.
-    pub(super) fn hear(&mut self, task: TaskIx, at: At) -> &mut Held {
+    /// What is kept of a task, about which something happens in this step.
+    pub(super) fn held(&mut self, task: TaskIx) -> &mut Held {
         self.step.touched.insert(task);
-        let held = self.alive.entry(task).or_default();
-        if !self.step.unrecorded {
-            held.heard = held.heard.max(at.n);
-        }
+        self.alive.entry(task).or_default()
+    }
+
+    /// The same; and the task is here in this step.
+    pub(super) fn hear(&mut self, task: TaskIx, at: At) -> &mut Held {
+        let held = self.held(task);
+        held.heard = held.heard.max(at.n);
         held
     }
 }

@@ -1,6 +1,6 @@
 //! What the core did and stated.
 
-use super::course::Tried;
+use super::course::{How, Tried};
 use super::scene::Scene;
 use crate::effect::{Effect, Fact, GateAnswer, Keep, PhaseName, RuntimeChange, WsCmd};
 use crate::event::{ClaimKey, Event, Recovered};
@@ -45,7 +45,7 @@ impl Scene<'_> {
         let life = self.course.life;
         match change {
             RuntimeChange::Added { workspace, provider, profile } => {
-                self.off_line(runtime, End::Seen(self.at));
+                self.off_line(runtime, How::Over);
                 let span = Span::from(self.at);
                 let told = &mut self.story[runtime];
                 told.workspace = Some(workspace.clone());
@@ -60,7 +60,7 @@ impl Scene<'_> {
             }
             RuntimeChange::Removed => {
                 self.online(runtime);
-                self.off_line(runtime, End::Seen(self.at));
+                self.off_line(runtime, How::Now);
             }
         }
     }
@@ -77,8 +77,9 @@ impl Scene<'_> {
         online.len() - 1
     }
 
-    fn off_line(&mut self, runtime: crate::story::RuntimeIx, end: End) {
+    fn off_line(&mut self, runtime: crate::story::RuntimeIx, how: How) {
         if let Some(nth) = self.course.online.remove(&runtime) {
+            let end = self.end(self.story[runtime].online[nth].span, how);
             self.story[runtime].online[nth].span.close(end);
         }
     }
@@ -106,8 +107,8 @@ impl Scene<'_> {
         if !self.course.alive.contains_key(&task) {
             return;
         }
-        self.course.hear(task, self.at);
-        self.drop_retries(task, end);
+        self.course.held(task);
+        self.drop_retries(task, How::Over);
         self.course.alive.remove(&task);
         let told = &mut self.story[task];
         told.forgotten = Some(self.at);
@@ -189,15 +190,14 @@ impl Scene<'_> {
 
     fn phase(&mut self, claim: ClaimKey, name: PhaseName) {
         let Some(task) = self.task(claim) else { return };
-        let end = self.ends(task);
         let span = Span::from(self.at);
-        self.end_phase(task, end);
+        self.end_phase(task, How::Over);
         self.story[task].phases.push(Phase { name, span });
         let held = self.course.hear(task, self.at);
         let (parked, starts) = (held.parked, name == PhaseName::Starting);
         if !starts {
             held.asking = None;
-            self.end_retry(task, Tried::Start, end);
+            self.end_retry(task, Tried::Start, How::Over);
         }
         match name {
             PhaseName::AwaitingDirectory => {
@@ -219,7 +219,7 @@ impl Scene<'_> {
             PhaseName::Settling => self.lease_over(task, false),
             PhaseName::Reporting | PhaseName::Sealing => {
                 self.lease_over(task, false);
-                self.free_path(task, end);
+                self.free_path(task, How::Over);
             }
             PhaseName::Resolving | PhaseName::Preparing | PhaseName::Starting => {}
         }
@@ -243,7 +243,7 @@ impl Scene<'_> {
             Fact::Parked { claim, holder } => {
                 let Some(task) = self.task(*claim) else { return };
                 let of = self.task(*holder);
-                self.free_slot(task, End::Seen(self.at));
+                self.free_slot(task, How::Now);
                 self.course.hear(task, self.at).parked = Some(*holder);
                 self.waits_for_directory(task, of, true);
             }
@@ -255,17 +255,15 @@ impl Scene<'_> {
             Fact::Phase { claim, phase } => self.phase(*claim, *phase),
             Fact::Released { claim, .. } => {
                 let Some(task) = self.task(*claim) else { return };
-                let end = self.ends(task);
-                // What it held, it held until now, whatever its phases were.
-                self.leave(task, end, End::Seen(self.at));
                 self.course.hear(task, self.at);
+                self.leave(task, How::Now);
             }
             Fact::Reported { .. } | Fact::ReportSuperseded { .. } | Fact::ReportRefused { .. } => {
                 self.report_ended(fact);
             }
             Fact::ReportLate { claim } => {
                 let Some(task) = self.task(*claim) else { return };
-                self.course.hear(task, self.at);
+                self.course.held(task);
                 self.story[task].late.get_or_insert(Span::from(self.at));
             }
             Fact::Ending { claim, why } => {
@@ -334,8 +332,8 @@ impl Scene<'_> {
             _ => return,
         };
         let Some(task) = self.task(claim) else { return };
-        self.course.hear(task, at);
-        self.end_retry(task, Tried::Report, End::Seen(at));
+        self.course.held(task);
+        self.end_retry(task, Tried::Report, How::Over);
         self.story[task].fate = fate;
     }
 

@@ -127,7 +127,7 @@ impl Scene<'_> {
         told.in_place = Some(offer.in_place);
         let mut roots: Vec<_> = offer.roots().cloned().collect();
         roots.dedup();
-        self.course.hear(task, self.at).roots = roots;
+        self.course.held(task).roots = roots;
     }
 
     /// A hint of this step that no claim has followed in it waits for something.

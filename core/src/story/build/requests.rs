@@ -1,6 +1,6 @@
 //! Requests: sent, ended, and what their ends say of a task.
 
-use super::course::Tried;
+use super::course::{How, Tried};
 use super::scene::Scene;
 use crate::effect::{ApiCall, FsCall, LaunchCall};
 use crate::error::{ApiError, FsError};
@@ -98,7 +98,7 @@ impl Scene<'_> {
         let Some(task) = task else { return };
         self.course.step.touched.insert(task);
         if let Some(what) = Tried::of(kind) {
-            self.end_retry(task, what, End::Seen(self.at));
+            self.end_retry(task, what, How::Over);
         }
         if let ApiCall::WaitDirectory { holder: Some(holder), .. } = call {
             let holder = self.task(*holder);
@@ -106,7 +106,7 @@ impl Scene<'_> {
         }
         if kind == RequestKind::Status && self.course.step.start_of == Some(task) {
             self.course.step.start_of = None;
-            self.course.hear(task, self.at).asking = Some(request);
+            self.course.held(task).asking = Some(request);
         }
     }
 
@@ -132,7 +132,7 @@ impl Scene<'_> {
         let span = Span::from(self.at);
         let request = self.open(op, RequestKind::Run, about, span);
         let Some(task) = task else { return };
-        self.course.hear(task, self.at);
+        self.course.held(task);
         self.story[task].launches.push(Launch {
             request,
             slot: Some(call.slot()),
@@ -224,7 +224,7 @@ impl Scene<'_> {
     pub(super) fn lease_granted(&mut self, task: TaskIx, request: RequestIx) {
         let at = self.at;
         let expiry = self.sent(request).map(|sent| sent.at.after(PREPARE_LEASE));
-        let held = self.course.hear(task, at);
+        let held = self.course.held(task);
         let before = std::mem::replace(&mut held.expiry, expiry);
         let margin_ms = before.map(|before| margin(before, at.at));
         if self.story[task].lease.over.is_none() {
@@ -244,18 +244,18 @@ impl Scene<'_> {
     fn start_ended(&mut self, task: TaskIx, request: RequestIx, ending: Ending) {
         if ending.is_done() {
             self.lease_over(task, true);
-            self.end_retry(task, Tried::Start, End::Seen(self.at));
+            self.end_retry(task, Tried::Start, How::Over);
             self.wait_for_lease(task);
             return;
         }
         self.course.step.start_of = Some(task);
-        self.course.hear(task, self.at).start_failed = Some((request, ending));
+        self.course.held(task).start_failed = Some((request, ending));
         self.try_failed(task, Tried::Start, request, ending);
     }
 
     /// The look at the status that was to say what became of a `/start`.
     fn status_told(&mut self, task: TaskIx, request: RequestIx, r: &Result<ApiReply, ApiError>) {
-        let held = self.course.hear(task, self.at);
+        let held = self.course.held(task);
         if held.asking != Some(request) {
             return;
         }
@@ -284,15 +284,15 @@ impl Scene<'_> {
         }
         match (kind, r) {
             (RequestKind::Resolve, Ok(FsReply::Resolved { path })) => {
-                self.course.hear(task, self.at).path = Some(path.clone());
+                self.course.held(task).path = Some(path.clone());
             }
             (RequestKind::Prepare, Ok(FsReply::Prepared { root })) => {
-                let other = !self.course.hear(task, self.at).roots.contains(root);
+                let other = !self.course.held(task).roots.contains(root);
                 if other && !self.course.freeing.contains_key(root) {
                     self.mark(task, root.clone(), Span::from(self.at));
                 }
             }
-            (RequestKind::Unwind, _) => self.free_path(task, End::Seen(self.at)),
+            (RequestKind::Unwind, _) => self.free_path(task, How::Now),
             _ => {}
         }
     }
@@ -301,7 +301,7 @@ impl Scene<'_> {
         let Some(request) = self.on_its_way(op, Domain::Agent) else { return };
         let task = self.story[request].task;
         if let Some(task) = task {
-            self.course.hear(task, self.at);
+            self.course.held(task);
         }
         let at = self.at;
         let launch = |story: &mut crate::story::Story| {

@@ -1,5 +1,6 @@
 //! Goes on at a checkpoint: what is there is known again, and that what is not there ended while steps were lost.
 
+use super::course::How;
 use super::requests::About;
 use super::scene::Scene;
 use crate::daemon::{Daemon, View};
@@ -44,7 +45,7 @@ impl Scene<'_> {
         let life = &mut self.story[self.course.life];
         for (goes_on, spans) in [(linked, &mut life.linked), (barred, &mut life.barred)] {
             if let Some(span) = spans.last_mut().filter(|_| !goes_on) {
-                span.close(self.course.end(span.begin.first().n, self.at));
+                span.close(self.course.end(*span, self.at, How::Over));
             }
         }
     }
@@ -54,8 +55,7 @@ impl Scene<'_> {
         let gone: Vec<_> = self.course.online.keys().filter(|known| !here.contains(known)).copied().collect();
         for runtime in gone {
             let Some(nth) = self.course.online.remove(&runtime) else { continue };
-            let heard = self.story[runtime].online[nth].span.begin.first().n;
-            let end = self.course.end(heard, self.at);
+            let end = self.end(self.story[runtime].online[nth].span, How::Over);
             self.story[runtime].online[nth].span.close(end);
         }
         for runtime in here {
@@ -82,8 +82,12 @@ impl Scene<'_> {
             });
             let runtime = self.runtime(told.runtime);
             let provider = task.provider().cloned().or_else(|| self.story[runtime].provider.clone());
+            let roots: Vec<_> = task.wanted_roots().cloned().collect();
             let known = &mut self.story[ix];
             (known.id, known.runtime) = (Some(told.task.clone()), Some(runtime));
+            known.root = roots.first().cloned();
+            self.course.held(ix).roots = roots;
+            let known = &mut self.story[ix];
             known.provider = known.provider.take().or(provider);
             self.restore_phase(ix, told.phase, task);
             self.restore_holds(ix, task);
@@ -100,7 +104,7 @@ impl Scene<'_> {
             (known.id, known.runtime) = (Some(entry.task.clone()), Some(runtime));
             known.late.get_or_insert(already);
             known.verdict = entry.report.or(known.verdict);
-            self.course.hear(ix, self.at);
+            self.course.held(ix);
         }
     }
 
@@ -119,13 +123,11 @@ impl Scene<'_> {
             if is_here && self.story[ix].here.is_open() {
                 continue;
             }
-            let end = self.ends(ix);
             if late.contains(&claim) {
-                self.leave(ix, end, end);
+                self.leave(ix, How::Over);
             } else {
-                if let End::After(before) = end {
-                    self.lose_task(ix, before);
-                }
+                let heard = self.course.alive.get(&ix).map_or(0, |held| held.heard);
+                self.lose_task(ix, self.course.doubt(heard));
                 self.course.alive.remove(&ix);
             }
         }
@@ -136,9 +138,9 @@ impl Scene<'_> {
             self.story[ix].verdict = Some(kind);
         }
         let Some(name) = phase.filter(|phase| self.phase_of(ix) != Some(*phase)) else { return };
-        let (end, span) = (self.ends(ix), self.already());
-        self.end_phase(ix, end);
-        self.drop_retries(ix, end);
+        let span = self.already();
+        self.end_phase(ix, How::Over);
+        self.drop_retries(ix, How::Over);
         self.story[ix].phases.push(Phase { name, span });
         let reason = match name {
             PhaseName::AwaitingDirectory => WaitReason::Directory { holder: None, parked: task.is_parked() },
@@ -154,10 +156,10 @@ impl Scene<'_> {
     }
 
     fn restore_holds(&mut self, ix: TaskIx, task: &Task) {
-        let (end, span) = (self.ends(ix), self.already());
+        let span = self.already();
         let held = self.course.alive.get(&ix).cloned().unwrap_or_default();
         if held.slot.map(|(slot, _)| slot) != task.slot() {
-            self.free_slot(ix, end);
+            self.free_slot(ix, How::Over);
             if let Some(slot) = task.slot() {
                 self.take_slot(ix, slot, span);
             }
@@ -169,9 +171,9 @@ impl Scene<'_> {
         let path = task.directory().map(|lock| &lock.path);
         let has = held.path_use.map(|nth| &self.story.paths[nth].path);
         if has != path {
-            self.free_path(ix, end);
+            self.free_path(ix, How::Over);
             if let Some(path) = path {
-                self.course.hear(ix, self.at).path = Some(path.clone());
+                self.course.held(ix).path = Some(path.clone());
                 self.take_path(ix, span);
             }
         }
@@ -184,11 +186,9 @@ impl Scene<'_> {
         for request in gone {
             self.lose_request(request);
         }
-        self.course.freeing.retain(|_, line| !line.is_empty());
+        let lines = view.waiting_for_roots();
+        self.course.freeing = lines.map(|(root, line)| (root.clone(), self.all_known(line))).collect();
         for (op, kind) in view.ops() {
-            if let OpKind::Gc(GcOp::Collect { reserved, .. }) = kind {
-                self.course.freeing.entry(reserved.root.clone()).or_default();
-            }
             if self.course.open.contains(&op) {
                 continue;
             }
@@ -217,6 +217,10 @@ impl Scene<'_> {
         for (op, kind) in view.ops() {
             self.restore_claim(op, kind);
         }
+    }
+
+    fn all_known(&self, claims: impl Iterator<Item = ClaimKey>) -> Vec<TaskIx> {
+        claims.filter_map(|claim| self.known(claim)).collect()
     }
 
     fn restore_claim(&mut self, op: OpId, kind: &OpKind) {

@@ -1,6 +1,6 @@
 //! One step, with everything that it may change.
 
-use super::course::{Course, Held, RuntimeNames};
+use super::course::{Course, Held, How, RuntimeNames};
 use crate::effect::{Effect, Fact};
 use crate::event::ClaimKey;
 use crate::id::RuntimeId;
@@ -68,8 +68,10 @@ impl Scene<'_> {
             forgotten: None,
         });
         self.course.claims.insert(claim, ix);
-        self.course.alive.insert(ix, Held::default());
-        self.course.hear(ix, self.at);
+        // Where it is not known what the core did, it is here no longer than this step tells.
+        let heard = if self.course.step.unrecorded { self.at.n.saturating_sub(1) } else { self.at.n };
+        self.course.alive.insert(ix, Held { heard, ..Held::default() });
+        self.course.held(ix);
         ix
     }
 
@@ -89,29 +91,36 @@ impl Scene<'_> {
         self.story.moments.push(Moment { life: self.course.life, at: self.at, task, runtime, what });
     }
 
-    /// When something ended that ends now, and that the task was last heard to have in step `heard`.
-    pub(super) fn ends(&self, task: TaskIx) -> End {
-        let heard = self.course.alive.get(&task).map_or(0, |held| held.heard);
-        self.course.end(heard, self.at)
+    /// The end of something that goes on.
+    pub(super) fn end(&self, span: Span, how: How) -> End {
+        self.course.end(span, self.at, how)
     }
 
-    /// The task is over, and this step or a lost one ended it. Everything that it held goes with it.
-    pub(super) fn leave(&mut self, task: TaskIx, end: End, slot: End) {
-        self.end_phase(task, end);
-        self.free_slot(task, slot);
-        self.free_path(task, end);
-        self.free_marks(task, slot);
-        self.story[task].here.close(slot);
-        self.lease_over(task, false);
+    /// The task is over, and everything that it held goes with it. What it holds to its end it has held until it is over; its phases may
+    /// have ended before, unseen.
+    pub(super) fn leave(&mut self, task: TaskIx, how: How) {
+        let before = if how == How::Now { How::Over } else { how };
+        self.end_phase(task, before);
+        self.free_path(task, before);
+        self.free_slot(task, how);
+        self.free_marks(task, how);
+        let heard = self.course.alive.get(&task).map_or(0, |held| held.heard);
+        let here = &mut self.story[task].here;
+        let end = match how {
+            How::Now => End::Seen(self.at),
+            How::Over | How::Lost => self.course.doubt(heard).map_or(End::Open, End::After),
+        };
+        here.close(end);
+        if how != How::Lost {
+            self.lease_over(task, false);
+        }
     }
 
     /// What may have ended while steps were lost is not open at the end of a life.
     pub(super) fn lose_what_is_in_doubt(&mut self) {
         let tasks: Vec<_> = self.course.alive.iter().map(|(task, held)| (*task, held.heard)).collect();
         for (task, heard) in tasks {
-            if let Some(before) = self.course.doubt(heard) {
-                self.lose_task(task, before);
-            }
+            self.lose_task(task, self.course.doubt(heard));
         }
         let open: Vec<_> =
             self.course.open.iter().filter_map(|op| self.course.ops.get(op).copied()).collect();
@@ -120,25 +129,22 @@ impl Scene<'_> {
         }
         let online: Vec<_> = self.course.online.iter().map(|(runtime, nth)| (*runtime, *nth)).collect();
         for (runtime, nth) in online {
-            let span = &mut self.story[runtime].online[nth].span;
-            if let Some(before) = self.course.doubt(span.begin.first().n) {
-                span.close(End::After(before));
-            }
+            let end = self.end(self.story[runtime].online[nth].span, How::Lost);
+            self.story[runtime].online[nth].span.close(end);
         }
         self.lose_connection();
     }
 
-    /// Nothing was heard of the task since before steps were lost.
-    pub(super) fn lose_task(&mut self, task: TaskIx, before: At) {
-        let end = End::After(before);
-        self.leave(task, end, end);
-        self.drop_retries(task, end);
-        let told = &mut self.story[task];
-        if let Some(late) = &mut told.late {
-            late.close(end);
+    /// Nothing more is told of the task, and if steps are lost since it was heard of, it may be over.
+    pub(super) fn lose_task(&mut self, task: TaskIx, doubt: Option<At>) {
+        self.leave(task, How::Lost);
+        self.drop_retries(task, How::Lost);
+        if let Some(late) = self.story[task].late {
+            let end = self.end(late, How::Lost);
+            self.story[task].late.iter_mut().for_each(|late| late.close(end));
         }
-        if told.fate == Fate::Open {
-            told.fate = Fate::Unknown;
+        if doubt.is_some() && self.story[task].fate == Fate::Open {
+            self.story[task].fate = Fate::Unknown;
         }
     }
 
@@ -146,9 +152,7 @@ impl Scene<'_> {
     pub(super) fn lose_connection(&mut self) {
         let life = &mut self.story[self.course.life];
         for span in life.linked.last_mut().into_iter().chain(life.barred.last_mut()) {
-            if let Some(before) = self.course.doubt(span.begin.first().n) {
-                span.close(End::After(before));
-            }
+            span.close(self.course.end(*span, self.at, How::Lost));
         }
     }
 }

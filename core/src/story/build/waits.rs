@@ -1,9 +1,9 @@
 //! What a task waits for: what its phase says, and what has to be tried again.
 
-use super::course::Tried;
+use super::course::{How, Tried};
 use super::scene::Scene;
 use crate::effect::PhaseName;
-use crate::story::{At, End, Ending, RequestIx, RequestKind, Span, TaskIx, Wait, WaitReason};
+use crate::story::{At, Ending, RequestIx, RequestKind, Span, TaskIx, Wait, WaitReason};
 
 impl Tried {
     /// What a request is a try of.
@@ -28,15 +28,20 @@ impl Scene<'_> {
 
     /// The task waits for as long as it is in its phase.
     pub(super) fn wait_in_phase(&mut self, task: TaskIx, reason: WaitReason, span: Span) {
-        self.end_phase_wait(task, self.ends(task));
+        self.end_phase_wait(task, How::Over);
         let nth = self.add_wait(task, reason, span);
-        self.course.hear(task, self.at).phase_wait = Some(nth);
+        self.course.held(task).phase_wait = Some(nth);
     }
 
-    pub(super) fn end_phase_wait(&mut self, task: TaskIx, end: End) {
+    pub(super) fn end_phase_wait(&mut self, task: TaskIx, how: How) {
         if let Some(nth) = self.course.alive.get_mut(&task).and_then(|held| held.phase_wait.take()) {
-            self.story[task].waits[nth].span.close(end);
+            self.close_wait(task, nth, how);
         }
+    }
+
+    fn close_wait(&mut self, task: TaskIx, nth: usize, how: How) {
+        let end = self.end(self.story[task].waits[nth].span, how);
+        self.story[task].waits[nth].span.close(end);
     }
 
     /// What the task's wait in its phase is about is known better now.
@@ -50,21 +55,21 @@ impl Scene<'_> {
 
     /// A try did not succeed. Unless another one is sent in this step, it waits.
     pub(super) fn try_failed(&mut self, task: TaskIx, what: Tried, request: RequestIx, after: Ending) {
-        self.course.hear(task, self.at).failed.push((what, request, after));
+        self.course.held(task).failed.push((what, request, after));
     }
 
     /// It is tried again, or need not be any more.
-    pub(super) fn end_retry(&mut self, task: TaskIx, what: Tried, end: End) {
+    pub(super) fn end_retry(&mut self, task: TaskIx, what: Tried, how: How) {
         let Some(held) = self.course.alive.get_mut(&task) else { return };
         held.failed.retain(|(failed, ..)| *failed != what);
         if let Some(nth) = held.retry_waits.remove(&what) {
-            self.story[task].waits[nth].span.close(end);
+            self.close_wait(task, nth, how);
         }
     }
 
-    pub(super) fn drop_retries(&mut self, task: TaskIx, end: End) {
+    pub(super) fn drop_retries(&mut self, task: TaskIx, how: How) {
         for what in [Tried::Start, Tried::Messages, Tried::Usage, Tried::Pin, Tried::Report] {
-            self.end_retry(task, what, end);
+            self.end_retry(task, what, how);
         }
     }
 
@@ -77,7 +82,7 @@ impl Scene<'_> {
             if what == Tried::Start && (asks || !starting) {
                 continue;
             }
-            self.end_retry(task, what, End::Seen(self.at));
+            self.end_retry(task, what, How::Over);
             let nth = self.add_wait(task, WaitReason::Retry { request, after }, Span::from(self.at));
             if let Some(held) = self.course.alive.get_mut(&task) {
                 held.retry_waits.insert(what, nth);
@@ -91,10 +96,11 @@ impl Scene<'_> {
         last.span.is_open().then_some(last.name)
     }
 
-    pub(super) fn end_phase(&mut self, task: TaskIx, end: End) {
-        self.end_phase_wait(task, end);
-        if let Some(phase) = self.story[task].phases.last_mut() {
-            phase.span.close(end);
+    pub(super) fn end_phase(&mut self, task: TaskIx, how: How) {
+        self.end_phase_wait(task, how);
+        if let Some(span) = self.story[task].phases.last().map(|phase| phase.span) {
+            let end = self.end(span, how);
+            self.story[task].phases.iter_mut().rev().take(1).for_each(|phase| phase.span.close(end));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::observe;
 use crate::rng::Seed;
-use crate::script::{Runner, Seeded, Size, World};
+use crate::script::{Runner, Seeded, World};
 use crate::story::{Builder, Story};
 use crate::time::Now;
 use crate::trace::{Checkpoint, Header, Origin, Record, Step};
@@ -44,10 +44,8 @@ impl History {
     /// Plays a seed, and shows what is told so far after each step, with the daemon.
     pub(super) fn of(seed: u64, see: &mut dyn FnMut(&Story, View<'_>)) -> Self {
         let mut choose = Seeded::new(seed);
-        let mut cfg = World::config(&mut choose);
-        let size = if seed.is_multiple_of(16) { Size::drawn(&mut choose, &mut cfg) } else { Size::default() };
+        let cfg = World::config(&mut choose);
         let mut runner = Runner::new(cfg.clone(), Seed(seed)).expect("a world's settings are in bounds");
-        runner.world.resize(size);
         if seed % 2 == 1 {
             runner.world.swarm(&mut choose);
         }
@@ -65,7 +63,8 @@ impl History {
             runner.take_with(&input, &mut |step: Option<&observe::Step<'_>>| {
                 let Some(step) = step else { return };
                 if step.event.is_none() {
-                    begin(&mut lives, &mut builder, header(lives.len(), step.now));
+                    let header = header(lives.len(), step.now);
+                    begin(&mut lives, &mut builder, header);
                 }
                 take(&mut lives, &mut builder, (step.now, step.event, step.effects));
                 see(builder.so_far(), step.view);
