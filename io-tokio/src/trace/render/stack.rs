@@ -1,6 +1,8 @@
 //! Which bars of a lane are below which: those that overlap must not hide each other.
 
 use super::drawing::{Bar, Lane};
+use super::look::Kind;
+use std::collections::BTreeMap;
 
 /// Where the bars of a lane go. Rows of thick bars come first, those of thin ones below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,16 +15,35 @@ pub struct Stack {
     pub rows: Vec<Vec<usize>>,
 }
 
-/// Puts each bar into the first row that is free.
+/// Puts each bar into the first row that is free for it. What lasts is above what happens meanwhile, and thin bars of a kind are together.
 pub fn stack(lane: &Lane) -> Stack {
-    let (thin, thick): (Vec<_>, Vec<_>) = (0..lane.bars.len()).partition(|i| lane.bars[*i].kind.look().thin);
-    let mut rows = first_free(&lane.bars, thick);
-    if rows.is_empty() {
-        rows.push(Vec::new());
+    let mut kinds: BTreeMap<(bool, u8), Vec<usize>> = BTreeMap::new();
+    for (i, bar) in lane.bars.iter().enumerate() {
+        let order = match bar.kind {
+            Kind::Serving | Kind::Stopping => 0,
+            Kind::RootMark => 2,
+            Kind::PathLock => 3,
+            Kind::Wait => 4,
+            Kind::Call => 5,
+            _ => 1,
+        };
+        kinds.entry((bar.kind.look().thin, order)).or_default().push(i);
     }
-    let thick = rows.len() as u32;
-    rows.extend(first_free(&lane.bars, thin));
-    Stack { thick, thin: rows.len() as u32 - thick, rows }
+    let mut stack = Stack::default();
+    for ((thin, _), which) in kinds {
+        if thin && stack.thick == 0 {
+            stack.rows.push(Vec::new());
+            stack.thick = 1;
+        }
+        let rows = first_free(&lane.bars, which);
+        let count = if thin { &mut stack.thin } else { &mut stack.thick };
+        *count += rows.len() as u32;
+        stack.rows.extend(rows);
+    }
+    if stack.rows.is_empty() {
+        (stack.rows, stack.thick) = (vec![Vec::new()], 1);
+    }
+    stack
 }
 
 fn first_free(bars: &[Bar], mut which: Vec<usize>) -> Vec<Vec<usize>> {
@@ -41,7 +62,6 @@ fn first_free(bars: &[Bar], mut which: Vec<usize>) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::render::look::Kind;
     use proptest::prelude::*;
 
     fn bar() -> impl Strategy<Value = Bar> {

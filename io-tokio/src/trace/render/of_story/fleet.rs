@@ -4,7 +4,7 @@ use super::{Scene, words};
 use crate::trace::render::drawing::{Bar, Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
-use longshore_core::effect::{Effect, StopPhase};
+use longshore_core::effect::{Effect, KillStep, StopPhase};
 use longshore_core::id::SlotIndex;
 use longshore_core::script::effect_label;
 use longshore_core::story::{
@@ -39,7 +39,7 @@ impl Scene<'_> {
             }
         }
         let whole = self.story.moments.iter().filter(|it| it.task.is_none() && it.runtime.is_none());
-        lives.marks.extend(whole.map(|moment| self.moment(moment)));
+        lives.marks.extend(whole.filter_map(|moment| self.moment(moment)));
         vec![lives, link]
     }
 
@@ -60,6 +60,8 @@ impl Scene<'_> {
             let mut bar = self.bar(kind, label, life, &span);
             bar.open.begin = i == 0 && first.n > 0;
             bar.open.end = to == last && !matches!(it.end, LifeEnd::Exit { .. });
+            bar.first = bar.first.filter(|_| !bar.open.begin);
+            bar.last = bar.last.filter(|_| !bar.open.end);
             bar.detail = vec![
                 ("core".into(), it.core.as_str().into()),
                 ("slots".into(), it.slots.to_string().into()),
@@ -69,9 +71,10 @@ impl Scene<'_> {
         }
     }
 
-    /// Something that happened, as a mark.
-    pub(super) fn moment(&self, moment: &Moment) -> Mark {
+    /// Something that happened, as a mark; `None` for what happens to every run.
+    pub(super) fn moment(&self, moment: &Moment) -> Option<Mark> {
         let (kind, label) = match &moment.what {
+            What::Kill(KillStep::CloseInput) => return None,
             What::Fact(fact) => (MarkKind::Note, effect_label(&Effect::Fact { fact: fact.clone() })),
             What::Stop(how) => (MarkKind::Stop, words::stop(*how).to_owned()),
             What::Kill(step) => (MarkKind::Stop, words::kill(*step).to_owned()),
@@ -83,12 +86,8 @@ impl Scene<'_> {
             What::Exit(report) => (MarkKind::Stop, format!("the daemon ends: {:?}", report.cause).to_lowercase()),
             _ => (MarkKind::Note, "something else".into()),
         };
-        Mark {
-            kind,
-            label: label.into(),
-            at: self.at(moment.life.get(), moment.at.at),
-            step: self.step(moment.life.get(), moment.at),
-        }
+        let (at, step) = (self.at(moment.life.get(), moment.at.at), self.step(moment.life.get(), moment.at));
+        Some(Mark { kind, label: label.into(), at, step })
     }
 
     pub(super) fn requests(&self) -> Vec<Lane> {
@@ -96,7 +95,7 @@ impl Scene<'_> {
         let mut lanes = vec![lane("claims"), lane("server"), lane("disk")];
         for request in self.story.requests.iter().filter(|it| it.task.is_none()) {
             let number = self.request_lane(request);
-            if let Some(own) = number.checked_sub(self.lanes.requests)
+            if let Some(own) = number.checked_sub(self.requests)
                 && own < REQUEST_LANES
             {
                 lanes[own as usize].bars.push(self.request(request));
@@ -110,10 +109,10 @@ impl Scene<'_> {
     /// Where a request that belongs to no task is drawn.
     pub(super) fn request_lane(&self, request: &Request) -> u32 {
         match (request.runtime, request.kind.domain()) {
-            (Some(runtime), _) => self.lanes.runtimes + runtime.get() as u32,
-            (None, _) if request.kind.is_claim() => self.lanes.requests,
-            (None, Domain::Server) => self.lanes.requests + 1,
-            (None, _) => self.lanes.requests + 2,
+            (Some(runtime), _) => self.runtimes + runtime.get() as u32,
+            (None, _) if request.kind.is_claim() => self.requests,
+            (None, Domain::Server) => self.requests + 1,
+            (None, _) => self.requests + 2,
         }
     }
 
@@ -179,7 +178,7 @@ impl Scene<'_> {
         }
         for moment in &self.story.moments {
             if let (Some(runtime), None) = (moment.runtime, moment.task) {
-                lanes[runtime.get()].marks.push(self.moment(moment));
+                lanes[runtime.get()].marks.extend(self.moment(moment));
             }
         }
         lanes

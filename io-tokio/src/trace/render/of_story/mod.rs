@@ -12,7 +12,7 @@ use super::drawing::{Arrow, Bar, Drawing, Group, Lane, Open, Point, StepIndex, U
 use super::look::{ArrowKind, Kind};
 use super::text::Text;
 use longshore_core::observe::catalog;
-use longshore_core::story::{At, Begin, Begins, ClaimIx, Hint, Life, Span, Story, TaskIx};
+use longshore_core::story::{At, Begin, Begins, ClaimIx, Hint, Life, Span, Story};
 use longshore_core::time::Instant;
 use std::time::Duration;
 
@@ -37,15 +37,9 @@ struct Scene<'a> {
     base: u64,
     /// Lane of each task; tasks that are the same claim in several lives share one.
     task_lanes: Vec<u32>,
-    lanes: Lanes,
-}
-
-/// Numbers of the first lanes of each group.
-#[derive(Clone, Copy, Default)]
-struct Lanes {
+    /// Numbers of the first lanes of requests, of runtimes and of tasks.
     requests: u32,
     runtimes: u32,
-    slots: u32,
     tasks: u32,
 }
 
@@ -58,21 +52,19 @@ pub fn of_story(
     facts: Vec<(Text, Text)>,
 ) -> Drawing {
     let base = steps.first().and_then(|(life, at)| Some(millis(story.lives.get(life)?.since_story(at))));
-    let mut scene = Scene {
+    let slots = fleet::slot_numbers(story);
+    let runtimes = fleet::DAEMON_LANES + fleet::REQUEST_LANES;
+    let scene = Scene {
         story,
         steps: &steps,
         base: base.unwrap_or(0),
         task_lanes: tasks::lanes(story),
-        lanes: Lanes::default(),
+        requests: fleet::DAEMON_LANES,
+        runtimes,
+        tasks: runtimes + story.runtimes.len() as u32 + slots.len() as u32,
     };
-    let slots = fleet::slot_numbers(story);
-    let requests = fleet::DAEMON_LANES;
-    let runtimes = requests + fleet::REQUEST_LANES;
-    let first_slot = runtimes + story.runtimes.len() as u32;
-    scene.lanes = Lanes { requests, runtimes, slots: first_slot, tasks: first_slot + slots.len() as u32 };
     let groups = vec![
-        group("Daemon", scene.daemon()),
-        group("Server and disk", scene.requests()),
+        group("Daemon", [scene.daemon(), scene.requests()].concat()),
         group("Runtimes", scene.runtimes()),
         group("Slots", scene.slots(&slots)),
         group("Tasks", scene.tasks()),
@@ -129,10 +121,6 @@ impl Scene<'_> {
         bar
     }
 
-    fn task_lane(&self, task: TaskIx) -> u32 {
-        self.lanes.tasks + self.task_lanes[task.get()]
-    }
-
     /// Lane and time at which a claim was sent, and at which its answer came.
     fn claim(&self, claim: ClaimIx) -> (Point, Point) {
         let request = &self.story[self.story[claim].request];
@@ -153,7 +141,7 @@ impl Scene<'_> {
             let from = self.claim(task.origin.claim()?).1;
             let begin = task.here.begin.seen()?;
             let to = Point {
-                lane: self.lanes.tasks + self.task_lanes[i],
+                lane: self.tasks + self.task_lanes[i],
                 at: self.at(task.life.get(), begin.at),
             };
             Some(Arrow { kind: ArrowKind::Claim, from, to, step: self.step(task.life.get(), begin) })
@@ -162,7 +150,7 @@ impl Scene<'_> {
     }
 
     fn hint_lane(&self, hint: &Hint) -> u32 {
-        hint.runtime.map_or(self.lanes.requests, |runtime| self.lanes.runtimes + runtime.get() as u32)
+        hint.runtime.map_or(self.requests, |runtime| self.runtimes + runtime.get() as u32)
     }
 
     fn violation(&self, broken: &Broken) -> Violation {

@@ -5,7 +5,7 @@ use crate::trace::render::drawing::{Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
 use longshore_core::effect::{PhaseName, ReportKind};
-use longshore_core::story::{At, Begin, End, Fate, Span, Story, Task};
+use longshore_core::story::{At, Begin, Domain, End, Fate, Span, Story, Task};
 
 /// The lane of each task among those of tasks. A claim that went through several lives has one.
 pub(super) fn lanes(story: &Story) -> Vec<u32> {
@@ -69,7 +69,7 @@ impl Scene<'_> {
         }
         let task_moments = self.story.moments.iter().filter_map(|it| Some((it.task?, it)));
         for (task, moment) in task_moments {
-            lanes[self.task_lanes[task.get()] as usize].marks.push(self.moment(moment));
+            lanes[self.task_lanes[task.get()] as usize].marks.extend(self.moment(moment));
         }
         for mark in &self.story.marks {
             let lane = &mut lanes[self.task_lanes[mark.task.get()] as usize];
@@ -102,7 +102,9 @@ impl Scene<'_> {
         let waits = task.waits.iter();
         lane.bars.extend(waits.map(|wait| self.bar(Kind::Wait, words::wait(wait.reason, self.story), life, &wait.span)));
         self.lease(task, lane);
-        lane.bars.extend(task.requests.iter().map(|request| self.request(&self.story[*request])));
+        // A run is what the phase shows already.
+        let calls = task.requests.iter().map(|request| &self.story[*request]);
+        lane.bars.extend(calls.filter(|it| it.kind.domain() != Domain::Agent).map(|it| self.request(it)));
         if let Some(late) = &task.late {
             lane.bars.push(self.bar(Kind::Call, "reported in the background", life, late));
         }
