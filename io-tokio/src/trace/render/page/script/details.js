@@ -148,7 +148,8 @@ function stepDetails(step) {
 function tipOf(found) {
   if (!found) return null;
   if (found.violation) {
-    return [element('div', { className: 'what alarm' }, `${found.violation.number}: ${found.violation.rule}`), element('div', {}, found.violation.story)];
+    const all = found.violations ?? [found.violation];
+    return all.slice(0, 6).flatMap((it) => [element('div', { className: 'what alarm' }, `${it.number}: ${it.rule}`), element('div', {}, it.story)]);
   }
   if (found.mark) {
     const look = theme.marks[found.mark.kind];

@@ -98,7 +98,7 @@ function clipped(ctx, x, y, draw) {
 function drawBands(ctx, seen) {
   ctx.fillStyle = theme.colours.band;
   for (const { item, y } of seen) {
-    if (item.lane !== undefined && item.lane % 2 === 1) ctx.fillRect(0, y, view.width, item.height);
+    if (item.lane !== undefined && item.odd) ctx.fillRect(0, y, view.width, item.height);
   }
 }
 
@@ -147,7 +147,7 @@ function drawLabels(ctx, seen) {
   for (const { item, y } of seen) {
     if (item.lane === undefined) continue;
     const lane = trace.lanes[item.lane];
-    if (item.lane % 2 === 1) {
+    if (item.odd) {
       ctx.fillStyle = theme.colours.band;
       ctx.fillRect(0, y, view.left, item.height);
     }

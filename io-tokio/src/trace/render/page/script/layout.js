@@ -21,9 +21,10 @@ function layOut(trace, from, to) {
   const { items, places } = layout;
   items.length = 0;
   places.clear();
-  let y = 0;
+  let y = 0, odd = false;
   trace.groups.forEach((group, g) => {
     if (group.count === 0) return;
+    odd = false;
     const head = { y, height: GROUP_HEIGHT, group: g, shown: 0 };
     items.push(head);
     y += GROUP_HEIGHT;
@@ -34,7 +35,8 @@ function layOut(trace, from, to) {
       head.shown += 1;
       if (group.folded) continue;
       places.set(i, items.length);
-      items.push({ y, height: laneHeight(lane), lane: i });
+      items.push({ y, height: laneHeight(lane), lane: i, odd });
+      odd = !odd;
       y += laneHeight(lane);
     }
     head.end = y;

@@ -10,7 +10,8 @@ function drawMarks(ctx, lane, y) {
     const mark = marks[i];
     if (mark.at < view.from || mark.at > view.to) continue;
     const x = xOf(mark.at);
-    if (x - before < 2 && theme.marks[mark.kind].glyph !== 'cross') continue;
+    const { glyph: shape } = theme.marks[mark.kind];
+    if (x - before < (shape === 'tick' ? 2 : 5) && shape !== 'cross') continue;
     before = x;
     glyph(ctx, mark.kind, x, markY(lane, mark.kind, y));
     shapes += 1;
@@ -106,30 +107,42 @@ function drawArrow(ctx, from, to, colour, alpha, width) {
   ctx.globalAlpha = 1;
 }
 
+/** Violations that are closer together than their badges, in the order of time. */
+function violationClusters() {
+  const clusters = [];
+  for (const it of trace.violations) {
+    const x = xOf(it.at), last = clusters.at(-1);
+    if (last && x - last.x < 20) last.all.push(it);
+    else clusters.push({ x, all: [it] });
+  }
+  return clusters;
+}
+
 function drawViolations(ctx) {
-  let before = -Infinity, badge = -Infinity;
-  ctx.textAlign = 'center';
-  ctx.font = BOLD_FONT;
+  let before = -Infinity;
+  ctx.strokeStyle = theme.colours.alarm;
+  ctx.lineWidth = 1.5;
   for (const it of trace.violations) {
     const x = Math.round(xOf(it.at)) + 0.5;
+    if (x < view.left || x > view.width || x - before < 2) continue;
+    before = x;
+    ctx.beginPath();
+    ctx.moveTo(x, AXIS_HEIGHT);
+    ctx.lineTo(x, view.height);
+    ctx.stroke();
+  }
+  ctx.textAlign = 'center';
+  ctx.font = BOLD_FONT;
+  for (const { x, all } of violationClusters()) {
     if (x < view.left || x > view.width) continue;
-    if (x - before >= 2) {
-      before = x;
-      ctx.strokeStyle = theme.colours.alarm;
-      ctx.lineWidth = 1.5;
-      ctx.beginPath();
-      ctx.moveTo(x, AXIS_HEIGHT);
-      ctx.lineTo(x, view.height);
-      ctx.stroke();
-    }
-    if (x - badge < 18) continue;
-    badge = x;
+    const text = all.length === 1 ? String(all[0].number) : `${all[0].number}–${all.at(-1).number}`;
+    const half = Math.max(8.5, textWidth(ctx, text) / 2 + 5);
     ctx.fillStyle = theme.colours.alarm;
     ctx.beginPath();
-    ctx.arc(x, AXIS_HEIGHT - 1, 8.5, 0, 2 * Math.PI);
+    ctx.roundRect(x - half, AXIS_HEIGHT - 9.5, 2 * half, 17, 8.5);
     ctx.fill();
     ctx.fillStyle = theme.colours.ground;
-    ctx.fillText(String(it.number), x, AXIS_HEIGHT - 0.5);
+    ctx.fillText(text, x, AXIS_HEIGHT - 0.5);
   }
   ctx.textAlign = 'left';
 }

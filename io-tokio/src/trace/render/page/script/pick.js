@@ -5,10 +5,11 @@ const REACH = 3;
 
 /** `{ group }`, `{ lane, bar?, mark?, violation? }` or `null`. */
 function pick(x, y) {
-  if (y < AXIS_HEIGHT) {
-    const near = trace.violations.filter((it) => Math.abs(xOf(it.at) - x) <= 9);
-    return near.length > 0 && y > AXIS_HEIGHT - 12 ? { violation: near[0] } : null;
+  if (y > AXIS_HEIGHT - 10 && y < AXIS_HEIGHT + 8 && x > view.left) {
+    const near = violationClusters().find((it) => Math.abs(it.x - x) <= 10);
+    if (near) return { violation: near.all[0], violations: near.all };
   }
+  if (y < AXIS_HEIGHT) return null;
   const head = layout.items.find((item) => item.lane === undefined && item.drawnAt <= y && y < item.drawnAt + GROUP_HEIGHT);
   if (head) return { group: head.group };
   const item = layout.items[itemAt(y - AXIS_HEIGHT + view.scroll)];
@@ -81,6 +82,16 @@ function selectStep(step, { bring = false, lane = NONE } = {}) {
   }
   table.reveal(step);
   selected(`Step ${trace.steps.n[step]}: ${trace.texts[trace.steps.event[step]]}`);
+}
+
+/** The lane in which a step begins or ends something: that of a task, if there is one. */
+function laneOfStep(step) {
+  const { bars } = trace;
+  let lane = NONE;
+  for (let i = 0; i < bars.count; i++) {
+    if (bars.first[i] === step || bars.last[i] === step) lane = Math.max(lane, laneOfBar(i));
+  }
+  return lane;
 }
 
 function selectNothing() {

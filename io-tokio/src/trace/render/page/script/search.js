@@ -56,10 +56,18 @@ function goToHit(by) {
   search.at = search.at === NONE ? (by > 0 ? 0 : hits.length - 1) : (search.at + by + hits.length) % hits.length;
   const hit = hits[search.at];
   if (hit.violation) goToViolation(hit.violation);
+  else if (hit.lane !== undefined && hit.step === undefined) goToLane(hit);
   else if (hit.step !== undefined) selectStep(hit.step, { bring: true, lane: hit.lane ?? NONE });
-  else if (hit.bar !== NONE && hit.bar !== undefined) selectBar(hit.bar, { bring: true });
-  else scrollToLane(hit.lane);
+  else selectBar(hit.bar, { bring: true });
   sayHits();
+}
+
+/** A lane with all that is in it. */
+function goToLane({ lane, bar }) {
+  if (bar !== NONE) selectBar(bar);
+  const { from, to } = trace.lanes[lane];
+  if (from <= to) bringTime(from, to);
+  scrollToLane(lane);
 }
 
 function sayHits() {
@@ -112,7 +120,7 @@ let lastViolation = NONE;
 function goToViolation(it) {
   lastViolation = it.number - 1;
   if (it.step === NONE) bringTime(it.at, it.at);
-  else selectStep(it.step, { bring: true });
+  else selectStep(it.step, { bring: true, lane: laneOfStep(it.step) });
 }
 
 function nextViolation(by) {
