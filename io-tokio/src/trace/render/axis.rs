@@ -53,7 +53,13 @@ pub fn time(at: u64, step: u64) -> String {
         return "0".into();
     }
     if step < SECOND {
-        let places = if step % 100 == 0 { 1 } else if step % 10 == 0 { 2 } else { 3 };
+        let places = if step % 100 == 0 {
+            1
+        } else if step % 10 == 0 {
+            2
+        } else {
+            3
+        };
         let part = ms / 10_u64.pow(3 - places as u32);
         return match at {
             0..SECOND => format!("{at} ms"),

@@ -285,7 +285,10 @@ mod tests {
         let marks = MarkKind::ALL.map(|kind| (kind.look().light, kind.look().dark));
         let arrows = ArrowKind::ALL.map(|kind| (kind.look().2, kind.look().3));
         for (light, dark) in thin.chain(marks).chain(arrows) {
-            assert!(contrast(light, LIGHT.ground) >= 3.0 && contrast(light, LIGHT.band) >= 3.0, "{light:06x}");
+            assert!(
+                contrast(light, LIGHT.ground) >= 3.0 && contrast(light, LIGHT.band) >= 3.0,
+                "{light:06x}"
+            );
             assert!(contrast(dark, DARK.ground) >= 3.0 && contrast(dark, DARK.band) >= 3.0, "{dark:06x}");
         }
     }

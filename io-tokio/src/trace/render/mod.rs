@@ -71,7 +71,10 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
     const FAILED: Exit = Exit::Code(2);
     let Some(form) = Form::of(&asked.out) else {
         let name = asked.out.display();
-        writeln!(err, "error: {name}: the form of the picture is not known; name a file that ends in .svg or .html")?;
+        writeln!(
+            err,
+            "error: {name}: the form of the picture is not known; name a file that ends in .svg or .html"
+        )?;
         return Ok(FAILED);
     };
     // Before the work, and so that the picture never replaces the trace.

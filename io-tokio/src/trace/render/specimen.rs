@@ -23,7 +23,8 @@ pub(super) fn specimen(tasks: u32, name: impl Fn(&str, u32) -> String) -> Drawin
         let step = drawing.steps.len() as u32;
         let mut task = lane(text("task", n), text("note", n % 3));
         let mut at = begin;
-        let lengths = [(Kind::Waiting, 300), (Kind::Preparing, 900), (Kind::Starting, 120), (Kind::Running, 9_000)];
+        let lengths =
+            [(Kind::Waiting, 300), (Kind::Preparing, 900), (Kind::Starting, 120), (Kind::Running, 9_000)];
         let ends = [(Kind::Settling, 250), (Kind::Reporting, 400), (Kind::Sealing, 60)];
         for (k, (kind, long)) in lengths.into_iter().chain(ends).enumerate() {
             let end = at + long * u64::from(n * 13 % 7 + 1) / 2;
@@ -45,9 +46,15 @@ pub(super) fn specimen(tasks: u32, name: impl Fn(&str, u32) -> String) -> Drawin
             task.bars.push(Bar::new(Kind::Wait, "no slot is free", begin, begin + 300));
             task.bars.push(Bar::new(Kind::PathLock, text("path", n), begin, at));
         }
-        let kind = [MarkKind::Completed, MarkKind::Failed, MarkKind::Cancelled][usize::from(n % 5 == 3) + usize::from(n % 11 == 10)];
+        let kind = [MarkKind::Completed, MarkKind::Failed, MarkKind::Cancelled]
+            [usize::from(n % 5 == 3) + usize::from(n % 11 == 10)];
         task.marks.push(Mark { kind, label: text("ended", n), at, step: Some(step + 7) });
-        task.marks.push(Mark { kind: MarkKind::Extended, label: "extended".into(), at: begin + 500, step: None });
+        task.marks.push(Mark {
+            kind: MarkKind::Extended,
+            label: "extended".into(),
+            at: begin + 500,
+            step: None,
+        });
         slots[i].bars.push(Bar::new(Kind::Held, text("task", n), begin, at));
         let runtime = &mut runtimes[(n % 2) as usize];
         runtime.bars.push(Bar::new(Kind::Claim, text("claim", n), begin.saturating_sub(90), begin));

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 fn recorded(seed: u64, steps: u64, lost: impl Fn(u64) -> bool) -> Vec<u8> {
     let mut life = Life::new(seed);
     let mut lines = Vec::new();
-    encode::header(&mut lines, &Header::new("test", life.config.clone(), life.seed, life.start)).expect("encodes");
+    encode::header(&mut lines, &Header::new("test", life.config.clone(), life.seed, life.start))
+        .expect("encodes");
     encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
     let mut gap = None;
     for n in 1..=steps {
@@ -39,7 +40,8 @@ fn story_and_drawing(lines: Vec<u8>) -> (Story, Drawing) {
 /// What holds of every drawing of a story.
 fn hold(story: &Story, drawing: &Drawing) -> Result<(), TestCaseError> {
     let lanes: Vec<_> = drawing.lanes().map(|(_, lane)| lane).collect();
-    let group = |name: &str| drawing.groups.iter().find(|group| group.name.as_str() == name).expect("is there");
+    let group =
+        |name: &str| drawing.groups.iter().find(|group| group.name.as_str() == name).expect("is there");
     prop_assert_eq!(drawing.steps.len() as u64, story.lives.iter().map(|life| life.steps).sum::<u64>());
     prop_assert!(drawing.steps.is_sorted_by_key(|row| row.at));
     let held: usize = group("Slots").lanes.iter().map(|lane| lane.bars.len()).sum();
@@ -47,7 +49,8 @@ fn hold(story: &Story, drawing: &Drawing) -> Result<(), TestCaseError> {
     prop_assert_eq!(group("Runtimes").lanes.len(), story.runtimes.len());
     let tasks = group("Tasks");
     for task in &story.tasks {
-        let named = |lane: &&drawing::Lane| task.id.as_ref().is_none_or(|id| lane.label.as_str() == id.as_str());
+        let named =
+            |lane: &&drawing::Lane| task.id.as_ref().is_none_or(|id| lane.label.as_str() == id.as_str());
         let lane = tasks.lanes.iter().filter(named).find(|lane| lane.bars.len() >= task.phases.len());
         prop_assert!(lane.is_some(), "{:?} has no lane", task.id);
     }
@@ -115,7 +118,10 @@ fn the_form_is_that_of_the_name() {
     assert!(said.contains("a.svg: ") && said.contains(" lanes, 301 steps, 0 violations"), "{said}");
     let picture = fs::read_to_string(dir.path().join("a.svg")).expect("is there");
     let document = Document::parse(&picture).expect("well-formed");
-    assert!(document.descendants().any(|node| node.text() == Some("run.jsonl")), "the title is the file's name");
+    assert!(
+        document.descendants().any(|node| node.text() == Some("run.jsonl")),
+        "the title is the file's name"
+    );
 
     assert_eq!(run(&dir, "run.jsonl", "b.HTML").0, Exit::Code(0));
     let page = fs::read_to_string(dir.path().join("b.HTML")).expect("is there");
@@ -181,11 +187,18 @@ fn violations_are_drawn_where_they_are() {
     let call = r#""call":{"call":"start""#;
     let line = lines.lines().find(|line| line.contains(call)).expect("a task is started");
     let effect = line.split(r#"{"fx":"api""#).find(|part| part.contains(call)).expect("is there");
-    let effect = format!(r#"{{"fx":"api"{}"#, &effect[..effect.find("},{").map_or(effect.len() - 2, |at| at + 1)]);
+    let effect =
+        format!(r#"{{"fx":"api"{}"#, &effect[..effect.find("},{").map_or(effect.len() - 2, |at| at + 1)]);
     let twice = line.replacen(&effect, &format!("{effect},{effect}"), 1);
     assert_ne!(twice, line);
     let (_, drawing) = story_and_drawing(lines.replacen(line, &twice, 1).into_bytes());
-    let n: u64 = line.split("\"n\":").nth(1).and_then(|rest| rest.split(',').next()).expect("a number").parse().expect("a number");
+    let n: u64 = line
+        .split("\"n\":")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next())
+        .expect("a number")
+        .parse()
+        .expect("a number");
     let first = drawing.violations.first().expect("a rule is broken");
     assert_eq!(first.step.map(|step| drawing.steps[step as usize].n), Some(n));
     assert!(!first.says.as_str().is_empty() && !first.story.as_str().is_empty());

@@ -83,7 +83,9 @@ impl Scene<'_> {
             }
             What::Credential => (MarkKind::Note, "another credential is in use".into()),
             What::Note(text) => (MarkKind::Note, text.clone()),
-            What::Exit(report) => (MarkKind::Stop, format!("the daemon ends: {:?}", report.cause).to_lowercase()),
+            What::Exit(report) => {
+                (MarkKind::Stop, format!("the daemon ends: {:?}", report.cause).to_lowercase())
+            }
             _ => (MarkKind::Note, "something else".into()),
         };
         let (at, step) = (self.at(moment.life.get(), moment.at.at), self.step(moment.life.get(), moment.at));
@@ -125,7 +127,8 @@ impl Scene<'_> {
             _ => Kind::Request,
         };
         let about = request.about.as_ref().map_or(String::new(), |about| format!(" {about}"));
-        let mut bar = self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
+        let mut bar =
+            self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
         bar.failed = request.ending.is_some_and(|ending| !ending.is_done());
         let ending = request.ending.map_or("not recorded".to_owned(), |ending| ending.to_string());
         bar.detail = vec![
@@ -158,7 +161,8 @@ impl Scene<'_> {
                     bar.failed = online.gone.is_some();
                     bar.detail = detail.clone();
                     if online.gone.is_some() {
-                        bar.detail.push(("ended because".into(), "the server has no such runtime any more".into()));
+                        bar.detail
+                            .push(("ended because".into(), "the server has no such runtime any more".into()));
                     }
                     bar
                 });

@@ -126,7 +126,10 @@ impl Scene<'_> {
         let request = &self.story[self.story[claim].request];
         let lane = self.request_lane(request);
         let (from, to) = request.span.known(self.story[request.life].until());
-        (Point { lane, at: self.at(request.life.get(), from) }, Point { lane, at: self.at(request.life.get(), to) })
+        (
+            Point { lane, at: self.at(request.life.get(), from) },
+            Point { lane, at: self.at(request.life.get(), to) },
+        )
     }
 
     fn arrows(&self) -> Vec<Arrow> {
@@ -140,10 +143,7 @@ impl Scene<'_> {
         let claims = self.story.tasks.iter().enumerate().filter_map(|(i, task)| {
             let from = self.claim(task.origin.claim()?).1;
             let begin = task.here.begin.seen()?;
-            let to = Point {
-                lane: self.tasks + self.task_lanes[i],
-                at: self.at(task.life.get(), begin.at),
-            };
+            let to = Point { lane: self.tasks + self.task_lanes[i], at: self.at(task.life.get(), begin.at) };
             Some(Arrow { kind: ArrowKind::Claim, from, to, step: self.step(task.life.get(), begin) })
         });
         hints.chain(claims).collect()
@@ -224,7 +224,6 @@ impl Scene<'_> {
         facts.extend(more);
         facts
     }
-
 }
 
 /// How long a life was recorded, in milliseconds.

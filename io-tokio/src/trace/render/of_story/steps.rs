@@ -48,7 +48,8 @@ impl Steps {
         }
         let Ok(index) = StepIndex::try_from(self.rows.len()) else { return };
         own.push((step.n, index));
-        let event = step.event.as_ref().map_or_else(|| "the daemon is created".to_owned(), |it| self.event(it));
+        let event =
+            step.event.as_ref().map_or_else(|| "the daemon is created".to_owned(), |it| self.event(it));
         let effects = match &step.effects {
             None => vec![Text::from("not recorded")],
             Some(effects) => effects.iter().map(|it| self.effect(it)).collect(),

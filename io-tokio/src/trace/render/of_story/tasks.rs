@@ -100,7 +100,9 @@ impl Scene<'_> {
             lane.bars.push(bar);
         }
         let waits = task.waits.iter();
-        lane.bars.extend(waits.map(|wait| self.bar(Kind::Wait, words::wait(wait.reason, self.story), life, &wait.span)));
+        lane.bars.extend(
+            waits.map(|wait| self.bar(Kind::Wait, words::wait(wait.reason, self.story), life, &wait.span)),
+        );
         self.lease(task, lane);
         // A run is what the phase shows already.
         let calls = task.requests.iter().map(|request| &self.story[*request]);
@@ -154,7 +156,8 @@ impl Scene<'_> {
     /// What there is to say about a task, for each of its bars.
     pub(super) fn task_detail(&self, task: &Task) -> Vec<(Text, Text)> {
         let mut all: Vec<(Text, Text)> = vec![("task".into(), words::task(task).into())];
-        let mut add = |name: &str, value: Option<String>| all.extend(value.map(|it| (name.into(), it.into())));
+        let mut add =
+            |name: &str, value: Option<String>| all.extend(value.map(|it| (name.into(), it.into())));
         add("claim", Some(task.claim.0.to_string()));
         add("runtime", task.runtime.map(|runtime| self.story[runtime].id.as_str().to_owned()));
         add("env root", task.root.as_ref().map(|root| root.as_str().to_owned()));
@@ -169,9 +172,10 @@ impl Scene<'_> {
 
 /// Whether it was the run that went wrong.
 fn badly(task: &Task) -> bool {
-    task.launches.iter().filter_map(|launch| launch.outcome).any(|outcome| {
-        !matches!(outcome.end, longshore_core::event::RunEnd::Completed)
-    })
+    task.launches
+        .iter()
+        .filter_map(|launch| launch.outcome)
+        .any(|outcome| !matches!(outcome.end, longshore_core::event::RunEnd::Completed))
 }
 
 /// Provider and outcome.

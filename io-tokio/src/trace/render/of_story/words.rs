@@ -66,7 +66,9 @@ pub(super) fn fate(fate: Fate) -> String {
         Fate::Open => "not reported yet".into(),
         Fate::Reported { report: kind, tries: 1, .. } => report(kind),
         Fate::Reported { report: kind, tries, .. } => format!("{}, taken at try {tries}", report(kind)),
-        Fate::Superseded { status, .. } => format!("superseded: the server has it as {status:?}").to_lowercase(),
+        Fate::Superseded { status, .. } => {
+            format!("superseded: the server has it as {status:?}").to_lowercase()
+        }
         Fate::Refused { status, .. } => format!("the server refused the report with {status}"),
         Fate::Silent => "nothing to report".into(),
         Fate::Abandoned => "abandoned at the daemon's end".into(),

@@ -41,7 +41,11 @@ pub(super) fn description(drawing: &Drawing) -> String {
 /// Title and facts. Returns where the lanes begin.
 pub(super) fn head(drawing: &Drawing, out: &mut String) -> f64 {
     let mut y = MARGIN + 14.0;
-    put!(out, "<text class=\"title ink\" x=\"{MARGIN}\" y=\"{y}\">{}</text>", Esc(fit(drawing.title.as_str(), 120)));
+    put!(
+        out,
+        "<text class=\"title ink\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
+        Esc(fit(drawing.title.as_str(), 120))
+    );
     let facts: Vec<_> = drawing.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
     for line in wrap(&facts.join("  ·  "), WHOLE) {
         y += LINE + 2.0;
@@ -93,7 +97,8 @@ pub(super) fn label(lane: &Lane, i: usize, y: f64, height: f64, out: &mut String
 
 /// Says how many lanes are left out. Returns the height of that.
 pub(super) fn elided(left: usize, y: f64, out: &mut String) -> f64 {
-    let what = if left == 1 { "1 more is not shown".to_owned() } else { format!("{left} more are not shown") };
+    let what =
+        if left == 1 { "1 more is not shown".to_owned() } else { format!("{left} more are not shown") };
     put!(out, "<text class=\"faint\" x=\"{MARGIN}\" y=\"{}\">⋮ {what}</text>", Px(y + 14.0));
     20.0
 }
@@ -106,7 +111,12 @@ pub(super) fn axis(page: &Page<'_>, out: &mut String) {
         let (px, top, bottom) = (Px(x), Px(page.top), Px(page.bottom));
         put!(out, "<path class=\"line\" d=\"M{px} {top}V{bottom}\"/>");
         let place = if x > RIGHT - 20.0 { "end" } else { "mid" };
-        put!(out, "<text class=\"faint {place}\" x=\"{px}\" y=\"{}\">{}</text>", Px(page.top - 5.0), time(at, step));
+        put!(
+            out,
+            "<text class=\"faint {place}\" x=\"{px}\" y=\"{}\">{}</text>",
+            Px(page.top - 5.0),
+            time(at, step)
+        );
     }
 }
 
@@ -135,7 +145,12 @@ pub(super) fn violations(page: &Page<'_>, out: &mut String) {
         if x - badge >= 14.0 {
             badge = x;
             put!(out, "<circle class=\"alarm\" cx=\"{px}\" cy=\"{}\" r=\"7\"/>", Px(page.top + 4.0));
-            put!(out, "<text class=\"badge on-alarm\" x=\"{px}\" y=\"{}\">{}</text>", Px(page.top + 7.2), i + 1);
+            put!(
+                out,
+                "<text class=\"badge on-alarm\" x=\"{px}\" y=\"{}\">{}</text>",
+                Px(page.top + 7.2),
+                i + 1
+            );
         }
     }
 }
@@ -158,7 +173,12 @@ pub(super) fn notes(shown: &Shown, y: f64, out: &mut String) -> f64 {
     if left.is_empty() {
         return y;
     }
-    put!(out, "<text class=\"faint\" x=\"{MARGIN}\" y=\"{}\">Not drawn: {}</text>", Px(y + 18.0), left.join(", "));
+    put!(
+        out,
+        "<text class=\"faint\" x=\"{MARGIN}\" y=\"{}\">Not drawn: {}</text>",
+        Px(y + 18.0),
+        left.join(", ")
+    );
     y + 22.0
 }
 
@@ -194,7 +214,12 @@ pub(super) fn legend(shown: &Shown, drawing: &Drawing, y: f64, out: &mut String)
     }
     if shown.failed {
         let (x, y) = at.entry("ended badly");
-        put!(out, "<rect class=\"failed\" x=\"{}\" y=\"{}\" width=\"3\" height=\"11\"/>", Px(x + 6.0), Px(y - 9.0));
+        put!(
+            out,
+            "<rect class=\"failed\" x=\"{}\" y=\"{}\" width=\"3\" height=\"11\"/>",
+            Px(x + 6.0),
+            Px(y - 9.0)
+        );
         word("ended badly", x, y, out);
     }
     if shown.open {

@@ -60,7 +60,14 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
                 shown.kinds.insert(bar.kind);
                 shown.failed |= bar.failed;
                 shown.open |= bar.open.begin || bar.open.end;
-                draw(bar, from, drawn.min(RIGHT + 1.0) - from, y, if thick { THICK - 2.0 } else { THIN - 2.0 }, out);
+                draw(
+                    bar,
+                    from,
+                    drawn.min(RIGHT + 1.0) - from,
+                    y,
+                    if thick { THICK - 2.0 } else { THIN - 2.0 },
+                    out,
+                );
             }
             y += if thick { THICK } else { THIN };
         }
@@ -85,7 +92,10 @@ fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
     if bar.failed {
         let end = width.min(3.0);
         let at = Px(x + width - end);
-        push(format_args!("<rect class=\"failed\" x=\"{at}\" y=\"{py}\" width=\"{}\" height=\"{h}\"/>", Px(end)));
+        push(format_args!(
+            "<rect class=\"failed\" x=\"{at}\" y=\"{py}\" width=\"{}\" height=\"{h}\"/>",
+            Px(end)
+        ));
     }
     for (open, at) in [(bar.open.begin, x), (bar.open.end, x + width)] {
         if open {
@@ -145,7 +155,10 @@ pub(super) fn glyph(kind: MarkKind, x: f64, y: f64, out: &mut String) {
         ),
         Glyph::Square => write!(out, "<path class=\"m-{key}\" d=\"M{px} {py}m-3 -3h6v6h-6z\"/>"),
         Glyph::Tick => {
-            write!(out, "<path class=\"s-{key}\" d=\"M{px} {py}m0 -2.5v5\" fill=\"none\" stroke-width=\"1.4\"/>")
+            write!(
+                out,
+                "<path class=\"s-{key}\" d=\"M{px} {py}m0 -2.5v5\" fill=\"none\" stroke-width=\"1.4\"/>"
+            )
         }
         Glyph::Diamond => write!(out, "<path class=\"m-{key}\" d=\"M{px} {py}m0 -4l4 4l-4 4l-4 -4z\"/>"),
     };
@@ -160,7 +173,8 @@ pub(super) fn arrows(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
     };
     let mut drawn = 0;
     for arrow in &page.drawing.arrows {
-        let (Some((x, y)), Some((to_x, to_y)), true) = (at(arrow.from), at(arrow.to), drawn < MOST_ARROWS) else {
+        let (Some((x, y)), Some((to_x, to_y)), true) = (at(arrow.from), at(arrow.to), drawn < MOST_ARROWS)
+        else {
             shown.no_arrows += 1;
             continue;
         };

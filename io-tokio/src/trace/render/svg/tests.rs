@@ -7,7 +7,12 @@ use roxmltree::Document;
 use std::collections::BTreeSet;
 
 fn words(document: &Document<'_>) -> Vec<String> {
-    document.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).map(str::to_owned).collect()
+    document
+        .descendants()
+        .filter(|node| node.is_text())
+        .filter_map(|node| node.text())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -17,7 +22,9 @@ fn a_picture_is_well_formed_and_complete() {
     let document = Document::parse(&text).expect("well-formed");
     let root = document.root_element();
     assert_eq!(root.tag_name().name(), "svg");
-    let size: Vec<f64> = ["width", "height"].map(|name| root.attribute(name).expect("has a size").parse().expect("a number")).into();
+    let size: Vec<f64> = ["width", "height"]
+        .map(|name| root.attribute(name).expect("has a size").parse().expect("a number"))
+        .into();
     assert!(size[0] > 0.0 && size[1] > 0.0);
     let words = words(&document);
     for (_, lane) in drawing.lanes() {
@@ -39,9 +46,15 @@ fn a_picture_is_well_formed_and_complete() {
 fn hostile_names_are_texts_and_nothing_else() {
     let shape = |text: &str| {
         let document = Document::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let names: Vec<_> = document.descendants().filter(|node| node.is_element()).map(|node| node.tag_name().name().to_owned()).collect();
-        let attributes: BTreeSet<String> =
-            document.descendants().flat_map(|node| node.attributes().map(|it| it.name().to_owned()).collect::<Vec<_>>()).collect();
+        let names: Vec<_> = document
+            .descendants()
+            .filter(|node| node.is_element())
+            .map(|node| node.tag_name().name().to_owned())
+            .collect();
+        let attributes: BTreeSet<String> = document
+            .descendants()
+            .flat_map(|node| node.attributes().map(|it| it.name().to_owned()).collect::<Vec<_>>())
+            .collect();
         (names.into_iter().collect::<BTreeSet<_>>(), attributes)
     };
     let plain = shape(&svg(&specimen(6, plain), 40));

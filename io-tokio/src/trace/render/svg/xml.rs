@@ -18,6 +18,10 @@ pub(super) struct Px(pub(super) f64);
 impl Display for Px {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.0 * 10.0).round();
-        if tenths % 10.0 == 0.0 { write!(f, "{:.0}", tenths / 10.0) } else { write!(f, "{:.1}", tenths / 10.0) }
+        if tenths % 10.0 == 0.0 {
+            write!(f, "{:.0}", tenths / 10.0)
+        } else {
+            write!(f, "{:.1}", tenths / 10.0)
+        }
     }
 }
