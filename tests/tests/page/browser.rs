@@ -49,7 +49,9 @@ impl Browser {
         let lines = BufReader::new(driver.stdout.take().expect("is piped")).lines();
         let port = lines
             .map_while(Result::ok)
-            .find_map(|line| line.split("on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok())
+            .filter_map(|line| line.split("on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok())
+            // At first it says what it was asked for.
+            .find(|port| *port > 0)
             .expect("the driver says its port");
         let base = format!("http://127.0.0.1:{port}");
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client");
@@ -65,6 +67,7 @@ impl Browser {
             &format!("--user-data-dir={}", dir.join("profile").display()),
         ];
         let wanted = json!({
+            "timeouts": { "script": 100_000 },
             "goog:chromeOptions": { "binary": browser, "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" }
         });
@@ -100,9 +103,13 @@ impl Browser {
         answer["value"].clone()
     }
 
-    /// Waits, as long as frames are drawn, until a condition holds.
+    /// Waits, as long as frames are drawn, until a condition holds; a minute at most.
     pub(crate) async fn until(&self, condition: &str) {
-        let body = format!("while (!({condition})) await new Promise(requestAnimationFrame); return true;");
+        let body = format!(
+            "const end = performance.now() + 60_000; \
+             while (!({condition}) && performance.now() < end) await new Promise(requestAnimationFrame); \
+             return Boolean({condition});"
+        );
         assert_eq!(self.run(&body).await, true, "{condition}");
     }
 
@@ -122,7 +129,10 @@ impl Browser {
 
     /// Moves the pointer to a place of the window.
     pub(crate) async fn point(&self, x: f64, y: f64) {
-        self.pointer(json!([{ "type": "pointerMove", "duration": 0, "x": x.round(), "y": y.round() }])).await;
+        self.pointer(
+            json!([{ "type": "pointerMove", "duration": 0, "x": x.round() as i64, "y": y.round() as i64 }]),
+        )
+        .await;
     }
 
     /// Presses the pointer where it is.

@@ -141,7 +141,7 @@ async fn zooms(browser: &Browser) {
         { "type": "key", "id": "keys", "actions": [{ "type": "keyDown", "value": "\u{e009}" }, { "type": "pause", "duration": 0 }, { "type": "keyUp", "value": "\u{e009}" }] },
         { "type": "wheel", "id": "wheel", "actions": [
             { "type": "pause", "duration": 0 },
-            { "type": "scroll", "x": x.round(), "y": y.round(), "deltaX": 0, "deltaY": -240 },
+            { "type": "scroll", "x": x.round() as i64, "y": y.round() as i64, "deltaX": 0, "deltaY": -240 },
             { "type": "pause", "duration": 0 }
         ] }
     ]);

@@ -39,7 +39,7 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// The lines of an axis from 0 to `end` milliseconds: at most `most` of them, and the distance between two.
-pub fn lines(end: u64, most: u64) -> (u64, impl Iterator<Item = u64>) {
+pub(super) fn lines(end: u64, most: u64) -> (u64, impl Iterator<Item = u64>) {
     let most = most.max(1);
     let fits = |step: &u64| end / step < most;
     let step = STEPS.into_iter().find(fits).unwrap_or_else(|| (end / most / DAY + 1) * DAY);
@@ -47,15 +47,15 @@ pub fn lines(end: u64, most: u64) -> (u64, impl Iterator<Item = u64>) {
 }
 
 /// A time for people, as exact as a distance of `step` milliseconds asks for: `250 ms`, `1.5 s`, `2 m 05 s`, `3 h 20 m`, `4 d 06 h`.
-pub fn time(at: u64, step: u64) -> String {
+pub(super) fn time(at: u64, step: u64) -> String {
     let (d, h, m, s, ms) = (at / DAY, at / HOUR % 24, at / MINUTE % 60, at / SECOND % 60, at % SECOND);
     if at == 0 {
         return "0".into();
     }
     if step < SECOND {
-        let places = if step % 100 == 0 {
+        let places = if step.is_multiple_of(100) {
             1
-        } else if step % 10 == 0 {
+        } else if step.is_multiple_of(10) {
             2
         } else {
             3
@@ -82,14 +82,14 @@ pub fn time(at: u64, step: u64) -> String {
 }
 
 /// How long something took, to three digits or so.
-pub fn duration(ms: u64) -> String {
+pub(super) fn duration(ms: u64) -> String {
     let step = match ms {
         0 => return "0 ms".into(),
-        ..10_000 => 10,
-        ..MINUTE => 100,
-        ..HOUR => SECOND,
-        ..DAY => MINUTE,
-        _ => HOUR,
+        1..10_000 => 10,
+        10_000..MINUTE => 100,
+        MINUTE..HOUR => SECOND,
+        HOUR..DAY => MINUTE,
+        DAY.. => HOUR,
     };
     time(ms, step)
 }

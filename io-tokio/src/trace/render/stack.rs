@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 
 /// Where the bars of a lane go. Rows of thick bars come first, those of thin ones below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stack {
+pub(super) struct Stack {
     /// Rows of thick bars; at least one.
-    pub thick: u32,
+    pub(super) thick: u32,
     /// Rows of thin bars.
-    pub thin: u32,
+    pub(super) thin: u32,
     /// Positions of the bars in the lane by row, each row in the order of time and without overlap.
-    pub rows: Vec<Vec<usize>>,
+    pub(super) rows: Vec<Vec<usize>>,
 }
 
 /// Puts each bar into the first row that is free for it. What lasts is above what happens meanwhile, and thin bars of a kind are together.
-pub fn stack(lane: &Lane) -> Stack {
+pub(super) fn stack(lane: &Lane) -> Stack {
     let mut kinds: BTreeMap<(bool, u8), Vec<usize>> = BTreeMap::new();
     for (i, bar) in lane.bars.iter().enumerate() {
         let order = match bar.kind {

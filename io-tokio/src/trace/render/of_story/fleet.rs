@@ -5,7 +5,7 @@ use crate::trace::render::drawing::{Bar, Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
 use longshore_core::effect::{Effect, KillStep, StopPhase};
-use longshore_core::id::SlotIndex;
+use longshore_core::id::{ProfileId, Provider, SlotIndex, WorkspaceId};
 use longshore_core::script::effect_label;
 use longshore_core::story::{
     Begin, Domain, End, Hint, Life, LifeEnd, Moment, Request, RequestKind, Span, Story, What,
@@ -147,19 +147,19 @@ impl Scene<'_> {
             .runtimes
             .iter()
             .map(|runtime| {
-                let provider = runtime.provider.as_ref().map_or("", |it| it.as_str());
+                let provider = runtime.provider.as_ref().map_or("", Provider::as_str);
                 let mut detail: Vec<(Text, Text)> = Vec::new();
                 for (name, value) in [
-                    ("workspace", runtime.workspace.as_ref().map(|it| it.as_str())),
-                    ("provider", runtime.provider.as_ref().map(|it| it.as_str())),
-                    ("profile", runtime.profile.as_ref().map(|it| it.as_str())),
+                    ("workspace", runtime.workspace.as_ref().map(WorkspaceId::as_str)),
+                    ("provider", runtime.provider.as_ref().map(Provider::as_str)),
+                    ("profile", runtime.profile.as_ref().map(ProfileId::as_str)),
                 ] {
                     detail.extend(value.map(|value| (name.into(), value.into())));
                 }
                 let online = runtime.online.iter().map(|online| {
                     let mut bar = self.bar(Kind::Serving, "registered", online.life.get(), &online.span);
                     bar.failed = online.gone.is_some();
-                    bar.detail = detail.clone();
+                    bar.detail.clone_from(&detail);
                     if online.gone.is_some() {
                         bar.detail
                             .push(("ended because".into(), "the server has no such runtime any more".into()));

@@ -28,12 +28,10 @@ impl Steps {
     /// Takes a record, headers included. A step that was there already is left out.
     pub fn record(&mut self, record: &Record) {
         match record {
-            Record::Header(header) => {
-                if !self.header.as_ref().is_some_and(|old| old.same_life(header)) {
-                    self.lives.push(Vec::new());
-                    self.asked.clear();
-                    self.header = Some((**header).clone());
-                }
+            Record::Header(header) if !self.header.as_ref().is_some_and(|old| old.same_life(header)) => {
+                self.lives.push(Vec::new());
+                self.asked.clear();
+                self.header = Some((**header).clone());
             }
             Record::Step(step) => self.step(step),
             _ => {}

@@ -67,7 +67,7 @@ pub(super) fn group(name: &Text, lanes: usize, y: f64, out: &mut String) -> f64 
 
 /// Band and label of a lane.
 pub(super) fn label(lane: &Lane, i: usize, y: f64, height: f64, out: &mut String) {
-    if i % 2 == 0 {
+    if i.is_multiple_of(2) {
         let width = Px(WIDTH - 2.0 * MARGIN + 8.0);
         put!(
             out,

@@ -105,12 +105,18 @@ fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
             ));
         }
     }
-    let letters = ((width - 8.0) / LETTER) as usize;
+    let letters = letters(width - 8.0);
     if !look.thin && letters >= 3 {
         let text = fit(bar.label.as_str(), letters);
         let (tx, ty) = (Px(x + 4.0), Px(y + height - 4.0));
         push(format_args!("<text class=\"b t-{}\" x=\"{tx}\" y=\"{ty}\">{}</text>", look.key, Esc(text)));
     }
+}
+
+/// How many letters of a bar's label go into so many pixels.
+#[expect(clippy::cast_sign_loss, reason = "it is not negative")]
+fn letters(room: f64) -> usize {
+    (room.max(0.0) / LETTER) as usize
 }
 
 /// The beginning of a text, so that it is not longer than so many letters.

@@ -74,11 +74,11 @@ pub fn svg(drawing: &Drawing, most: usize) -> String {
     let mut out = String::with_capacity(body.len() + 8_192);
     let kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| shown.kinds.contains(kind)).collect();
     let marks: Vec<_> = MarkKind::ALL.into_iter().filter(|kind| shown.marks.contains(kind)).collect();
-    write!(
+    writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{h}\" viewBox=\"0 0 {WIDTH} {h}\" role=\"img\" \
          aria-labelledby=\"title desc\"><title id=\"title\">{}</title><desc id=\"desc\">{}</desc><style>{}</style>{}\
-         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{h}\"/>{body}</svg>\n",
+         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{h}\"/>{body}</svg>",
         Esc(&drawing.title),
         Esc(frame::description(drawing)),
         style::sheet(&kinds, &marks),
@@ -112,7 +112,7 @@ fn definitions(shown: &Shown) -> String {
 fn place<'a>(drawing: &'a Drawing, most: usize, top: f64, out: &mut String) -> (Page<'a>, f64) {
     let mut places = Vec::new();
     let mut y = top;
-    for group in drawing.groups.iter() {
+    for group in &drawing.groups {
         if group.lanes.is_empty() {
             continue;
         }

@@ -28,7 +28,10 @@ function useTabs() {
       it.tabIndex = on ? 0 : -1;
       document.getElementById(it.getAttribute('aria-controls')).hidden = !on;
     }
-    table.draw();
+    // What was selected meanwhile could not be brought into sight.
+    const step = selection.bar === NONE ? selection.step : trace.bars.first[selection.bar];
+    if (step === NONE) table.draw();
+    else table.reveal(step);
   };
   for (const tab of tabs) {
     tab.addEventListener('click', () => open(tab));
