@@ -29,8 +29,8 @@ pub struct Task {
     pub origin: Origin,
     /// The same claim in an earlier life of this story.
     pub before: Option<TaskIx>,
-    /// How long it was here: until its slot and its directory were given back. One that was over when the trace first names it is here for
-    /// no time.
+    /// How long it was here: until its slot and its directory were given back. One that may have been over when the trace first names it is here
+    /// for no time, unless something says that it is.
     pub here: Span,
     /// Its phases, in order. They do not overlap, and each begins where the one before it ends if both are seen.
     pub phases: Vec<Phase>,

@@ -97,6 +97,8 @@ pub(super) struct Course {
     pub(super) held_off: bool,
     pub(super) gate: bool,
     pub(super) stopping: bool,
+    /// The daemon has ended: what is recorded after that changed nothing.
+    pub(super) exited: bool,
     pub(super) pending: Pending,
     /// Who has which slot.
     pub(super) slots: BTreeMap<SlotIndex, TaskIx>,
@@ -150,6 +152,7 @@ impl Course {
             held_off: false,
             gate: false,
             stopping: false,
+            exited: false,
             pending: Pending::default(),
             slots: BTreeMap::new(),
             paths: BTreeMap::new(),

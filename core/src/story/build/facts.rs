@@ -5,7 +5,9 @@ use super::scene::Scene;
 use crate::effect::{Effect, Fact, GateAnswer, Keep, PhaseName, RuntimeChange, WsCmd};
 use crate::event::{ClaimKey, Event, Recovered};
 use crate::id::{RuntimeId, SlotIndex, TaskId};
-use crate::story::{End, Fate, Grant, Online, Origin, Phase, Span, TaskIx, WaitReason, What};
+use crate::story::{
+    Begin, End, Fate, Grant, Online, Origin, Phase, RuntimeIx, Span, TaskIx, WaitReason, What,
+};
 
 impl Scene<'_> {
     pub(super) fn effect(&mut self, effect: &Effect, event: Option<&Event>) {
@@ -65,10 +67,14 @@ impl Scene<'_> {
         }
     }
 
-    /// The place of the time in which the runtime is registered.
-    fn online(&mut self, runtime: crate::story::RuntimeIx) -> usize {
-        if let Some(nth) = self.course.online.get(&runtime) {
-            return *nth;
+    /// The place of the time in which the runtime is registered. If steps are lost since it began, it may have ended and begun anew.
+    fn online(&mut self, runtime: RuntimeIx) -> usize {
+        if let Some(nth) = self.course.online.get(&runtime).copied() {
+            let span = self.story[runtime].online[nth].span;
+            if matches!(self.end(span, How::Over), End::Seen(_)) {
+                return nth;
+            }
+            self.off_line(runtime, How::Over);
         }
         let (life, span) = (self.course.life, self.already());
         let online = &mut self.story[runtime].online;
@@ -77,7 +83,7 @@ impl Scene<'_> {
         online.len() - 1
     }
 
-    fn off_line(&mut self, runtime: crate::story::RuntimeIx, how: How) {
+    fn off_line(&mut self, runtime: RuntimeIx, how: How) {
         if let Some(nth) = self.course.online.remove(&runtime) {
             let end = self.end(self.story[runtime].online[nth].span, how);
             self.story[runtime].online[nth].span.close(end);
@@ -91,7 +97,7 @@ impl Scene<'_> {
             }
             Keep::Launched { .. } => {}
             Keep::Ended { report, have, .. } => {
-                let Some(task) = self.task(claim) else { return };
+                let Some(task) = self.perhaps_late(claim) else { return };
                 let told = &mut self.story[task];
                 told.messages = told.messages.max(*have);
                 if report.is_some() || told.fate == Fate::Open {
@@ -108,6 +114,10 @@ impl Scene<'_> {
             return;
         }
         self.course.held(task);
+        if self.story[task].here.is_open() {
+            // What ended it is lost.
+            self.leave(task, How::Over);
+        }
         self.drop_retries(task, How::Over);
         self.course.alive.remove(&task);
         let told = &mut self.story[task];
@@ -193,7 +203,7 @@ impl Scene<'_> {
         let span = Span::from(self.at);
         self.end_phase(task, How::Over);
         self.story[task].phases.push(Phase { name, span });
-        let held = self.course.hear(task, self.at);
+        let held = self.is_here(task);
         let (parked, starts) = (held.parked, name == PhaseName::Starting);
         if !starts {
             held.asking = None;
@@ -244,31 +254,31 @@ impl Scene<'_> {
                 let Some(task) = self.task(*claim) else { return };
                 let of = self.task(*holder);
                 self.free_slot(task, How::Now);
-                self.course.hear(task, self.at).parked = Some(*holder);
+                self.is_here(task).parked = Some(*holder);
                 self.waits_for_directory(task, of, true);
             }
             Fact::Unparked { claim, slot } => {
                 let Some(task) = self.task(*claim) else { return };
-                self.course.hear(task, self.at).parked = None;
+                self.is_here(task).parked = None;
                 self.take_slot(task, *slot, Span::from(self.at));
             }
             Fact::Phase { claim, phase } => self.phase(*claim, *phase),
             Fact::Released { claim, .. } => {
                 let Some(task) = self.task(*claim) else { return };
-                self.course.hear(task, self.at);
+                self.is_here(task);
                 self.leave(task, How::Now);
             }
             Fact::Reported { .. } | Fact::ReportSuperseded { .. } | Fact::ReportRefused { .. } => {
                 self.report_ended(fact);
             }
             Fact::ReportLate { claim } => {
-                let Some(task) = self.task(*claim) else { return };
+                let Some(task) = self.perhaps_late(*claim) else { return };
                 self.course.held(task);
                 self.story[task].late.get_or_insert(Span::from(self.at));
             }
             Fact::Ending { claim, why } => {
                 let Some(task) = self.task(*claim) else { return };
-                self.course.hear(task, self.at);
+                self.is_here(task);
                 self.story[task].endings.push((self.at, *why));
             }
             Fact::Stopping { phase } => {
@@ -290,8 +300,9 @@ impl Scene<'_> {
             }
             Fact::RuntimeGone { runtime } => {
                 let runtime = self.runtime(runtime);
-                if let Some(online) = self.story.runtimes[runtime.get()].online.last_mut() {
-                    online.gone.get_or_insert(self.at);
+                if self.course.online.contains_key(&runtime) || !self.course.is_whole {
+                    let nth = self.online(runtime);
+                    self.story[runtime].online[nth].gone.get_or_insert(self.at);
                 }
                 self.moment(None, Some(runtime), What::Fact(fact.clone()));
             }
@@ -300,7 +311,7 @@ impl Scene<'_> {
                 self.moment(None, None, What::Fact(fact.clone()));
             }
             Fact::MessagesRefused { claim, .. } | Fact::UsageLate { claim } | Fact::UsageLost { claim } => {
-                let task = self.task(*claim);
+                let task = self.perhaps_late(*claim);
                 self.moment(task, None, What::Fact(fact.clone()));
             }
             _ => self.moment(None, None, What::Fact(fact.clone())),
@@ -331,7 +342,7 @@ impl Scene<'_> {
             Fact::ReportRefused { claim, status } => (claim, Fate::Refused { at, status }),
             _ => return,
         };
-        let Some(task) = self.task(claim) else { return };
+        let Some(task) = self.perhaps_late(claim) else { return };
         self.course.held(task);
         self.end_retry(task, Tried::Report, How::Over);
         self.story[task].fate = fate;
@@ -342,7 +353,8 @@ impl Scene<'_> {
         for task in std::mem::take(&mut self.course.step.touched) {
             self.settle_retries(task);
             let told = &mut self.story[task];
-            let over = told.here.end == End::Seen(self.at);
+            let known = matches!(told.here.begin, Begin::Seen(_)) || told.here.begin.first() < self.at;
+            let over = told.here.end == End::Seen(self.at) && known;
             // Something of it is still to be delivered.
             if over && told.forgotten.is_none() && told.late.is_none() && !self.course.step.unrecorded {
                 told.late = Some(Span::from(self.at));

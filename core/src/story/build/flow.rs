@@ -118,11 +118,10 @@ impl Scene<'_> {
     /// What an offer says of a task.
     pub(super) fn name(&mut self, task: TaskIx, offer: &Offer, provider: Option<&Provider>) {
         let runtime = self.runtime(&offer.runtime);
-        let known = self.story[runtime].provider.clone();
         let told = &mut self.story[task];
         told.id = Some(offer.task.clone());
         told.runtime = Some(runtime);
-        told.provider = provider.filter(|provider| !provider.as_str().is_empty()).cloned().or(known);
+        told.provider = provider.filter(|provider| !provider.as_str().is_empty()).cloned();
         told.root = Some(offer.root.clone());
         told.in_place = Some(offer.in_place);
         let mut roots: Vec<_> = offer.roots().cloned().collect();

@@ -44,6 +44,14 @@ impl Scene<'_> {
         waits
     }
 
+    /// Marks a directory, unless the task has marked it.
+    pub(super) fn mark_once(&mut self, task: TaskIx, root: &EnvRoot, span: Span) {
+        let marks = &self.course.held(task).marks;
+        if !marks.iter().any(|nth| self.story.marks[*nth].root == *root) {
+            self.mark(task, root.clone(), span);
+        }
+    }
+
     pub(super) fn mark(&mut self, task: TaskIx, root: EnvRoot, span: Span) {
         let nth = self.story.marks.len();
         self.story.marks.push(RootMark { life: self.course.life, root, task, span });

@@ -141,7 +141,7 @@ impl Builder {
 
     fn step(&mut self, step: &Step) {
         let Some(course) = &mut self.course else { return };
-        if course.last.is_some_and(|last| last >= step.n) {
+        if course.exited || course.last.is_some_and(|last| last >= step.n) {
             return;
         }
         let expected = match (course.last, course.header.from) {
@@ -197,7 +197,8 @@ impl Builder {
     }
 
     fn exit(&mut self, at: At, report: &ExitReport) {
-        let Some(course) = &self.course else { return };
+        let Some(course) = &mut self.course else { return };
+        course.exited = true;
         let abandoned: BTreeSet<&TaskId> = report.abandoned.iter().collect();
         let kept: BTreeSet<&TaskId> = report.kept.iter().collect();
         for task in course.alive.keys() {

@@ -90,7 +90,9 @@ impl Scene<'_> {
 
     pub(super) fn api_sent(&mut self, op: OpId, call: &ApiCall, deadline: Instant) {
         let kind = RequestKind::from(call);
-        let task = claim_of(call).and_then(|claim| self.task(claim));
+        let late = kind.is_report() || matches!(Tried::of(kind), Some(Tried::Messages | Tried::Usage));
+        let task = claim_of(call);
+        let task = task.and_then(|claim| if late { self.perhaps_late(claim) } else { self.task(claim) });
         let runtime = runtime_of(call).map(|runtime| self.runtime(runtime));
         let about = About { task, runtime, other: other_of(call), deadline: Some(deadline) };
         let request = self.open(op, kind, about, Span::from(self.at));
@@ -124,6 +126,12 @@ impl Scene<'_> {
         };
         let about = About { task, runtime, other, deadline: None };
         self.open(op, RequestKind::from(call), about, Span::from(self.at));
+        if let (FsCall::Prepare { root, .. }, Some(task)) = (call, task) {
+            // It is marked, by now at the latest.
+            self.story[task].root.get_or_insert_with(|| root.clone());
+            let already = self.already();
+            self.mark_once(task, root, already);
+        }
     }
 
     pub(super) fn launched(&mut self, op: OpId, call: &LaunchCall) {
@@ -156,7 +164,13 @@ impl Scene<'_> {
     /// were lost.
     fn on_its_way(&mut self, op: OpId, domain: Domain) -> Option<RequestIx> {
         if let Some(request) = self.course.ops.get(&op).copied() {
-            let fits = self.story[request].kind.domain() == domain;
+            let told = &self.story[request];
+            let fits = told.kind.domain() == domain;
+            if self.course.step.stray && self.course.doubt(told.span.begin.first().n).is_some() {
+                // It has ended while steps were lost, and this is nonsense.
+                self.lose_request(request);
+                return None;
+            }
             return Some(request).filter(|_| fits && self.course.open.contains(&op));
         }
         if self.course.is_whole || self.course.step.stray {
@@ -287,9 +301,11 @@ impl Scene<'_> {
                 self.course.held(task).path = Some(path.clone());
             }
             (RequestKind::Prepare, Ok(FsReply::Prepared { root })) => {
-                let other = !self.course.held(task).roots.contains(root);
+                let roots = &self.course.held(task).roots;
+                let (known, other) = (!roots.is_empty(), !roots.contains(root));
                 if other && !self.course.freeing.contains_key(root) {
-                    self.mark(task, root.clone(), Span::from(self.at));
+                    let span = if known { Span::from(self.at) } else { self.already() };
+                    self.mark_once(task, root, span);
                 }
             }
             (RequestKind::Unwind, _) => self.free_path(task, How::Now),

@@ -25,12 +25,13 @@ impl Scene<'_> {
         self.restore_requests(view);
         self.course.gate = view.gate_holder().is_some();
         self.course.stopping = view.stop_phase() != StopPhase::Serving;
+        self.course.exited = view.stop_phase() == StopPhase::Exited;
         self.course.confirmed = self.at.n;
         true
     }
 
     fn restore_link(&mut self, view: View<'_>) {
-        self.lose_connection_unless(view.is_linked(), !view.has_access());
+        self.lose_connection();
         let already = self.already();
         let life = &mut self.story[self.course.life];
         for (is, spans) in [(view.is_linked(), &mut life.linked), (!view.has_access(), &mut life.barred)] {
@@ -40,34 +41,21 @@ impl Scene<'_> {
         }
     }
 
-    /// What goes on is not lost.
-    fn lose_connection_unless(&mut self, linked: bool, barred: bool) {
-        let life = &mut self.story[self.course.life];
-        for (goes_on, spans) in [(linked, &mut life.linked), (barred, &mut life.barred)] {
-            if let Some(span) = spans.last_mut().filter(|_| !goes_on) {
-                span.close(self.course.end(*span, self.at, How::Over));
-            }
-        }
-    }
-
+    /// One that is there before and after may have gone and come back.
     fn restore_runtimes(&mut self, view: View<'_>) {
-        let here: BTreeSet<_> = view.runtimes().map(|id| self.runtime(id)).collect();
-        let gone: Vec<_> = self.course.online.keys().filter(|known| !here.contains(known)).copied().collect();
-        for runtime in gone {
-            let Some(nth) = self.course.online.remove(&runtime) else { continue };
+        for (runtime, nth) in std::mem::take(&mut self.course.online) {
             let end = self.end(self.story[runtime].online[nth].span, How::Over);
             self.story[runtime].online[nth].span.close(end);
         }
+        let here: Vec<_> = view.runtimes().map(|id| self.runtime(id)).collect();
         for runtime in here {
             let (life, span) = (self.course.life, self.already());
             let told = &mut self.story[runtime];
             if let Some((workspace, provider)) = view.runtime(&told.id) {
                 (told.workspace, told.provider) = (Some(workspace.clone()), Some(provider.clone()));
             }
-            if let std::collections::btree_map::Entry::Vacant(place) = self.course.online.entry(runtime) {
-                place.insert(told.online.len());
-                told.online.push(Online { life, span, claimable: None, gone: None });
-            }
+            self.course.online.insert(runtime, told.online.len());
+            told.online.push(Online { life, span, claimable: None, gone: None });
         }
     }
 
@@ -81,7 +69,7 @@ impl Scene<'_> {
                 self.add_task(told.claim, Origin::Unknown, here)
             });
             let runtime = self.runtime(told.runtime);
-            let provider = task.provider().cloned().or_else(|| self.story[runtime].provider.clone());
+            let provider = task.provider().cloned();
             let roots: Vec<_> = task.wanted_roots().cloned().collect();
             let known = &mut self.story[ix];
             (known.id, known.runtime) = (Some(told.task.clone()), Some(runtime));
@@ -89,7 +77,13 @@ impl Scene<'_> {
             self.course.held(ix).roots = roots;
             let known = &mut self.story[ix];
             known.provider = known.provider.take().or(provider);
+            let before = self.phase_of(ix);
             self.restore_phase(ix, told.phase, task);
+            // One that waited for a directory may have given its slot up, and has got the same again.
+            let waited = before.is_some_and(|before| before < PhaseName::AwaitingRoot);
+            if waited && before != told.phase {
+                self.free_slot(ix, How::Over);
+            }
             self.restore_holds(ix, task);
             self.course.hear(ix, self.at);
         }

@@ -5,7 +5,7 @@ use crate::effect::{Effect, Fact};
 use crate::event::ClaimKey;
 use crate::id::RuntimeId;
 use crate::story::{
-    At, End, Fate, Lease, Moment, Origin, Runtime, RuntimeIx, Span, Story, Task, TaskIx, What,
+    At, Begin, End, Fate, Lease, Moment, Origin, Runtime, RuntimeIx, Span, Story, Task, TaskIx, What,
 };
 use std::collections::BTreeMap;
 
@@ -85,6 +85,26 @@ impl Scene<'_> {
         }
         let here = self.already();
         Some(self.add_task(claim, Origin::Unknown, here))
+    }
+
+    /// The task that something is about which may also be delivered when the task is over. If it was never told of, nothing says that it is
+    /// still here.
+    pub(super) fn perhaps_late(&mut self, claim: ClaimKey) -> Option<TaskIx> {
+        let is_new = !self.course.claims.contains_key(&claim);
+        let task = self.task(claim)?;
+        if is_new {
+            self.story[task].here.close(End::Seen(self.at));
+        }
+        Some(task)
+    }
+
+    /// Something says that the task is here in this step.
+    pub(super) fn is_here(&mut self, task: TaskIx) -> &mut Held {
+        let here = &mut self.story[task].here;
+        if matches!(here.begin, Begin::Before(at) if here.end == End::Seen(at)) {
+            here.end = End::Open;
+        }
+        self.course.hear(task, self.at)
     }
 
     pub(super) fn moment(&mut self, task: Option<TaskIx>, runtime: Option<RuntimeIx>, what: What) {

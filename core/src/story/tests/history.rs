@@ -98,6 +98,11 @@ fn begin(lives: &mut Vec<Lived>, builder: &mut Builder, header: Header) {
 
 fn take(lives: &mut [Lived], builder: &mut Builder, (now, event, effects): (Now, Option<&Event>, &[Effect])) {
     let steps = &mut lives.last_mut().expect("one has begun").steps;
+    let last = steps.last().and_then(|step: &Step| step.effects.as_deref()).and_then(<[Effect]>::last);
+    if matches!(last, Some(Effect::Exit { .. })) {
+        // The process has ended: nothing is recorded any more.
+        return;
+    }
     let (event, effects) = (event.cloned(), Some(effects.to_vec()));
     let Now { mono, wall, slept } = now;
     steps.push(Step { n: steps.len() as u64, mono, wall, slept, event, effects });
