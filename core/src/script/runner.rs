@@ -2,6 +2,7 @@
 
 use super::World;
 use super::choose::Choose;
+use super::start::Start;
 use super::world::Call;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{Daemon, RestoreError};
@@ -70,6 +71,8 @@ pub struct Runner {
     /// Settings of the next process.
     pub cfg: Config,
     pub(super) seed: Seed,
+    #[cfg(feature = "canary")]
+    bug: Option<super::bug::Bug>,
     effects: Effects,
 }
 
@@ -79,14 +82,33 @@ impl Runner {
     /// # Errors
     /// If a setting is out of bounds.
     pub fn new(cfg: Config, seed: Seed) -> Result<Self, ConfigError> {
+        Self::begin(&Start::new(cfg, seed))
+    }
+
+    /// Starts a daemon as it is said.
+    ///
+    /// # Errors
+    /// If a setting is out of bounds.
+    pub fn begin(start: &Start) -> Result<Self, ConfigError> {
+        let (cfg, seed, now) = (start.config.clone(), start.seed, start.now);
         let mut effects = Effects::new();
         let mut world = World::default();
         let mut rules = Rules::new(&cfg);
-        let now = world.now();
         let daemon = Daemon::new(cfg.clone(), seed, now, &mut effects)?;
         world.observe(now, None, effects.as_slice());
         rules.observe(&step(now, None, effects.as_slice(), &daemon));
-        Ok(Self { daemon, world, rules, script: Vec::new(), ledger: Ledger::default(), cfg, seed, effects })
+        Ok(Self {
+            daemon,
+            world,
+            rules,
+            script: Vec::new(),
+            ledger: Ledger::default(),
+            cfg,
+            seed,
+            #[cfg(feature = "canary")]
+            bug: start.bug,
+            effects,
+        })
     }
 
     /// A copy of all but the daemon and the script.
@@ -98,7 +120,18 @@ impl Runner {
     pub(super) fn restored(daemon: &str, around: Around, script: Vec<Input>) -> Result<Self, RestoreError> {
         let Around { world, rules, ledger, cfg, seed } = around;
         let daemon = Daemon::restore(daemon)?;
-        Ok(Self { daemon, world, rules, script, ledger, cfg, seed, effects: Effects::new() })
+        Ok(Self {
+            daemon,
+            world,
+            rules,
+            script,
+            ledger,
+            cfg,
+            seed,
+            #[cfg(feature = "canary")]
+            bug: None,
+            effects: Effects::new(),
+        })
     }
 
     /// The effects of the last step.
@@ -139,6 +172,8 @@ impl Runner {
     fn step(&mut self, now: Now, event: &Event, from: usize, see: &mut dyn FnMut(Option<&Step<'_>>)) {
         let taken = self.world.taken(event);
         self.daemon.handle(now, event, &mut self.effects);
+        #[cfg(feature = "canary")]
+        self.twist(from);
         let effects = &self.effects.as_slice()[from..];
         self.world.observe(now, Some(event), effects);
         let seen = step(now, Some(event), effects, &self.daemon);
@@ -159,6 +194,16 @@ impl Runner {
         {
             self.ledger.acked(claim, upto);
         }
+    }
+
+    /// Puts the bug in: all effects but the first `from` are changed.
+    #[cfg(feature = "canary")]
+    fn twist(&mut self, from: usize) {
+        let Some(bug) = self.bug else { return };
+        let mut all: Vec<Effect> = self.effects.drain().collect();
+        let mut new = all.split_off(from);
+        bug.apply(&mut new);
+        all.into_iter().chain(new).for_each(|effect| self.effects.push(effect));
     }
 
     /// The process is killed, and another one is started with what was kept. Returns what that one wants after it was told of it.

@@ -2,6 +2,7 @@
 //! connections, so what is left is addressed anew, by what it answers.
 
 use super::address::key;
+use super::start::Start;
 use super::world::Call;
 use super::{Input, Runner};
 use crate::config::Config;
@@ -28,6 +29,29 @@ pub fn shrink(
     shrink_lines(cfg, seed, script, &mut |script, _| fails(script)).0
 }
 
+/// How long it is tried.
+#[derive(Clone, Copy)]
+pub(super) struct Budget<'a> {
+    /// Says when it is enough.
+    pub(super) stop: &'a dyn Fn() -> bool,
+}
+
+/// The same for a daemon that is created so.
+pub(super) fn shrink_from(
+    start: &Start,
+    script: &[Input],
+    budget: Budget<'_>,
+    mut fails: impl FnMut(&[Input]) -> bool,
+) -> Vec<Input> {
+    lines(start, script, budget, &mut |script, _| fails(script)).0
+}
+
+/// The same script for a daemon that is created otherwise: `new` is what `old` became, line by line, and what each line answers is found anew.
+pub(super) fn rebuilt(from: &Start, old: &[Input], to: &Start, new: &[Input]) -> Vec<Input> {
+    let all: Vec<usize> = (0..new.len()).collect();
+    Subjects::of(from, old).rebuild(to, new, &all).0
+}
+
 /// The same for a script that more is known of: `fails` is also given which line of the first script each line was. Returns that of what is left, too.
 pub(crate) fn shrink_lines(
     cfg: &Config,
@@ -35,12 +59,21 @@ pub(crate) fn shrink_lines(
     script: &[Input],
     fails: &mut dyn FnMut(&[Input], &[usize]) -> bool,
 ) -> (Vec<Input>, Vec<usize>) {
+    lines(&Start::new(cfg.clone(), seed), script, Budget { stop: &|| false }, fails)
+}
+
+fn lines(
+    start: &Start,
+    script: &[Input],
+    budget: Budget<'_>,
+    fails: &mut dyn FnMut(&[Input], &[usize]) -> bool,
+) -> (Vec<Input>, Vec<usize>) {
     let mut fails = |(script, lines): &(Vec<Input>, Vec<usize>)| {
         catch_unwind(AssertUnwindSafe(|| fails(script, lines))).unwrap_or(true)
     };
-    let addresses = Addresses::of(cfg, seed, script);
+    let subjects = Subjects::of(start, script);
     let mut kept: Vec<usize> = (0..script.len()).collect();
-    let mut best = addresses.rebuild(cfg, seed, script, &kept);
+    let mut best = subjects.rebuild(start, script, &kept);
     if !fails(&best) {
         return (script.to_vec(), kept);
     }
@@ -48,11 +81,11 @@ pub(crate) fn shrink_lines(
     let mut chunk = kept.len().div_ceil(2).max(1);
     loop {
         let (mut at, mut smaller) = (0, false);
-        while at < kept.len() && tries < MOST_TRIES {
+        while at < kept.len() && tries < MOST_TRIES && !(budget.stop)() {
             tries += 1;
             let end = (at + chunk).min(kept.len());
             let candidate: Vec<usize> = kept[..at].iter().chain(&kept[end..]).copied().collect();
-            let rebuilt = addresses.rebuild(cfg, seed, script, &candidate);
+            let rebuilt = subjects.rebuild(start, script, &candidate);
             if fails(&rebuilt) {
                 (kept, best, smaller) = (candidate, rebuilt, true);
             } else {
@@ -64,19 +97,19 @@ pub(crate) fn shrink_lines(
             let found =
                 (0..kept.len()).flat_map(|a| (a + 1..kept.len()).map(move |b| (a, b))).find_map(|(a, b)| {
                     tries += 1;
-                    if tries > MOST_TRIES {
+                    if tries > MOST_TRIES || (budget.stop)() {
                         return None;
                     }
                     let rest = kept.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
                     let candidate: Vec<usize> = rest.map(|(_, line)| *line).collect();
-                    let rebuilt = addresses.rebuild(cfg, seed, script, &candidate);
+                    let rebuilt = subjects.rebuild(start, script, &candidate);
                     fails(&rebuilt).then_some((candidate, rebuilt))
                 });
             if let Some(found) = found {
                 (kept, best, smaller) = (found.0, found.1, true);
             }
         }
-        if tries >= MOST_TRIES || (chunk == 1 && !smaller) {
+        if tries >= MOST_TRIES || (budget.stop)() || (chunk == 1 && !smaller) {
             return best;
         }
         if !smaller {
@@ -86,17 +119,17 @@ pub(crate) fn shrink_lines(
 }
 
 /// What each line of the first script is about, apart from numbers.
-struct Addresses {
+struct Subjects {
     /// By process, as each one numbers its requests from the start.
     ops: BTreeMap<(u32, OpId), String>,
     /// For a line about a control connection: how far its number was from the current one.
     conns: BTreeMap<usize, i64>,
 }
 
-impl Addresses {
-    fn of(cfg: &Config, seed: Seed, script: &[Input]) -> Self {
+impl Subjects {
+    fn of(start: &Start, script: &[Input]) -> Self {
         let mut found = Self { ops: BTreeMap::new(), conns: BTreeMap::new() };
-        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return found };
+        let Ok(mut runner) = Runner::begin(start) else { return found };
         let mut life = 0;
         found.note(life, &runner);
         for (line, input) in script.iter().enumerate() {
@@ -127,15 +160,9 @@ impl Addresses {
     }
 
     /// The kept lines as a script of their own, and which of them it has. A line that has nothing to answer any more is left out.
-    fn rebuild(
-        &self,
-        cfg: &Config,
-        seed: Seed,
-        script: &[Input],
-        kept: &[usize],
-    ) -> (Vec<Input>, Vec<usize>) {
+    fn rebuild(&self, start: &Start, script: &[Input], kept: &[usize]) -> (Vec<Input>, Vec<usize>) {
         let (mut rebuilt, mut lines) = (Vec::with_capacity(kept.len()), Vec::with_capacity(kept.len()));
-        let Ok(mut runner) = Runner::new(cfg.clone(), seed) else { return (rebuilt, lines) };
+        let Ok(mut runner) = Runner::begin(start) else { return (rebuilt, lines) };
         let (mut new, mut used) = (BTreeMap::new(), BTreeSet::new());
         let (mut life, mut seen) = (0, 0);
         for line in kept {

@@ -5,6 +5,7 @@ pub mod input;
 mod output;
 pub mod render;
 pub mod replay;
+pub mod shrink;
 
 use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
@@ -12,6 +13,7 @@ use check::{Check, check};
 use clap::Subcommand;
 use render::{Render, render};
 use replay::{Replay, replay};
+use shrink::Shrink;
 use std::io;
 use std::path::Path;
 
@@ -24,6 +26,8 @@ pub enum TraceCommand {
     Render(Render),
     /// Hold a trace to all invariants
     Check(Check),
+    /// Make a history small that breaks an invariant
+    Shrink(Shrink),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
@@ -39,6 +43,7 @@ pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
         TraceCommand::Check(asked) => {
             check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
+        TraceCommand::Shrink(asked) => shrink::until_a_signal(asked, cwd, &mut out, &mut err),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
     // Nobody reads the answer.
