@@ -141,6 +141,15 @@ impl Browser {
             .await;
     }
 
+    /// Presses the pointer at one place, and lets it go at another.
+    pub(crate) async fn drag(&self, from: (f64, f64), to: (f64, f64)) {
+        let at = |(x, y): (f64, f64), ms: u32| json!({ "type": "pointerMove", "duration": ms, "x": x.round() as i64, "y": y.round() as i64 });
+        let (down, up) =
+            (json!({ "type": "pointerDown", "button": 0 }), json!({ "type": "pointerUp", "button": 0 }));
+        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+        self.pointer(json!([at(from, 0), down, at(middle, 20), at(to, 20), up])).await;
+    }
+
     async fn pointer(&self, actions: Value) {
         let mouse = json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": actions });
         self.act(json!([mouse])).await;

@@ -84,7 +84,7 @@ function barDetails(bar) {
     element('h2', {}, swatch(look), text === '' ? look.name : text),
     definitions([
       ['What', look.name + (flags & FAILED ? ', ended badly' : '')],
-      [trace.groups[lane.group].name, element('span', { className: 'id' }, lane.note === '' ? lane.label : `${lane.label} · ${lane.note}`)],
+      ['Lane', element('span', { className: 'id' }, lane.note === '' ? lane.label : `${lane.label} · ${lane.note}`)],
       ['Took', durationOfBar(bar)],
       ['Began', (flags & OPEN_BEGIN ? 'before ' : '') + when(bars.begin[bar])],
       ['Ended', (flags & OPEN_END ? 'not before ' : '') + when(bars.end[bar])],

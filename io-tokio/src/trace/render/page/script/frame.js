@@ -184,8 +184,7 @@ function drawLabels(ctx, seen) {
 
 /** Names of groups; that of the group at the top stays in sight. */
 function drawGroups(ctx, seen) {
-  const heads = layout.items.filter((item) => item.lane === undefined);
-  for (const head of heads) {
+  for (const head of layout.heads) {
     const end = AXIS_HEIGHT + head.end - view.scroll;
     if (end < AXIS_HEIGHT) continue;
     const y = Math.min(Math.max(AXIS_HEIGHT + head.y - view.scroll, AXIS_HEIGHT), Math.max(end - GROUP_HEIGHT, AXIS_HEIGHT + head.y - view.scroll));

@@ -5,6 +5,8 @@ const THICK = 19, THIN = 6, LANE_PAD = 3, GROUP_HEIGHT = 26;
 const layout = {
   /** What is drawn from top to bottom: `{ y, height, lane }` or `{ y, height, group }`. */
   items: [],
+  /** Those of them that are groups. */
+  heads: [],
   tops: [],
   /** Position in `items` of a lane, by its number. */
   places: new Map(),
@@ -42,6 +44,7 @@ function layOut(trace, from, to) {
     head.end = y;
   });
   layout.height = y;
+  layout.heads = items.filter((item) => item.lane === undefined);
   layout.tops = items.map((item) => item.y);
 }
 

@@ -52,9 +52,11 @@ function useSplitter() {
   const set = (height) => {
     const most = innerHeight - 260;
     dock.style.height = `${Math.round(Math.min(Math.max(height, 90), Math.max(90, most)))}px`;
-    splitter.setAttribute('aria-valuenow', String(Math.round((dock.offsetHeight / innerHeight) * 100)));
+    say();
     table.draw();
   };
+  const say = () => splitter.setAttribute('aria-valuenow', String(Math.round((dock.offsetHeight / innerHeight) * 100)));
+  say();
   splitter.addEventListener('pointerdown', (event) => splitter.setPointerCapture(event.pointerId));
   splitter.addEventListener('pointermove', (event) => {
     if (splitter.hasPointerCapture(event.pointerId)) set(innerHeight - event.clientY - 4);

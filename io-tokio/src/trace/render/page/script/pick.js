@@ -10,7 +10,7 @@ function pick(x, y) {
     if (near) return { violation: near.all[0], violations: near.all };
   }
   if (y < AXIS_HEIGHT) return null;
-  const head = layout.items.find((item) => item.lane === undefined && item.drawnAt <= y && y < item.drawnAt + GROUP_HEIGHT);
+  const head = layout.heads.find((item) => item.drawnAt <= y && y < item.drawnAt + GROUP_HEIGHT);
   if (head) return { group: head.group };
   const item = layout.items[itemAt(y - AXIS_HEIGHT + view.scroll)];
   if (!item || item.lane === undefined || y - AXIS_HEIGHT + view.scroll > item.y + item.height) return null;

@@ -48,10 +48,17 @@ const table = {
   draw() {
     const above = this.above(), first = Math.max(0, Math.floor(above));
     const count = Math.min(trace.steps.count - first, Math.ceil(this.room() / ROW_HEIGHT) + 2);
-    while (this.rows.length < count) this.rows.push(this.body.appendChild(this.emptyRow()));
+    while (this.rows.length < count) {
+      const row = this.emptyRow();
+      row.id = `row-${this.rows.length}`;
+      this.rows.push(this.body.appendChild(row));
+    }
     while (this.rows.length > Math.max(0, count)) this.rows.pop().remove();
     const top = this.box.scrollTop - (above - first) * ROW_HEIGHT;
     this.rows.forEach((row, i) => this.fill(row, first + i, top + i * ROW_HEIGHT));
+    const chosen = this.rows.find((row) => row.classList.contains('chosen'));
+    if (chosen) this.box.setAttribute('aria-activedescendant', chosen.id);
+    else this.box.removeAttribute('aria-activedescendant');
   },
 
   emptyRow() {
