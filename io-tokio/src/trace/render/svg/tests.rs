@@ -3,16 +3,11 @@ use crate::trace::render::drawing::{Bar, Group};
 use crate::trace::render::specimen::{plain, specimen};
 use crate::trace::render::text::Text;
 use crate::trace::render::text::tests::HOSTILE;
-use roxmltree::Document;
+use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 
 fn words(document: &Document<'_>) -> Vec<String> {
-    document
-        .descendants()
-        .filter(|node| node.is_text())
-        .filter_map(|node| node.text())
-        .map(str::to_owned)
-        .collect()
+    document.descendants().filter(Node::is_text).filter_map(|node| node.text()).map(str::to_owned).collect()
 }
 
 #[test]
@@ -48,7 +43,7 @@ fn hostile_names_are_texts_and_nothing_else() {
         let document = Document::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let names: Vec<_> = document
             .descendants()
-            .filter(|node| node.is_element())
+            .filter(Node::is_element)
             .map(|node| node.tag_name().name().to_owned())
             .collect();
         let attributes: BTreeSet<String> = document

@@ -184,6 +184,7 @@ function drawLabels(ctx, seen) {
 
 /** Names of groups; that of the group at the top stays in sight. */
 function drawGroups(ctx, seen) {
+  for (const head of layout.heads) head.drawnAt = NaN;
   for (const head of layout.heads) {
     const end = AXIS_HEIGHT + head.end - view.scroll;
     if (end < AXIS_HEIGHT) continue;
