@@ -12,7 +12,7 @@ const DRIVERS: [&str; 2] = ["chromedriver", "chromium-driver"];
 /// Names of the browser.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// How long one command may take: pages are large, and machines that test are busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A program of the `PATH`.
 fn program(names: &[&str]) -> Option<PathBuf> {
@@ -72,7 +72,7 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" }
         });
         let session = it.call("/session", &json!({ "capabilities": { "alwaysMatch": wanted } })).await;
-        it.session = session["sessionId"].as_str().expect("a session").to_owned();
+        session["sessionId"].as_str().expect("a session").clone_into(&mut it.session);
         it
     }
 
@@ -146,7 +146,7 @@ impl Browser {
         let at = |(x, y): (f64, f64), ms: u32| json!({ "type": "pointerMove", "duration": ms, "x": x.round() as i64, "y": y.round() as i64 });
         let (down, up) =
             (json!({ "type": "pointerDown", "button": 0 }), json!({ "type": "pointerUp", "button": 0 }));
-        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+        let middle = (from.0.midpoint(to.0), from.1.midpoint(to.1));
         self.pointer(json!([at(from, 0), down, at(middle, 20), at(to, 20), up])).await;
     }
 
