@@ -22,6 +22,8 @@ pub struct Drawing {
     pub groups: Vec<Group>,
     /// What led to what.
     pub arrows: Vec<Arrow>,
+    /// Steps that could be held to the rules, to all or to some.
+    pub judged: u64,
     /// Rules that were broken, in the order of their steps.
     pub violations: Vec<Violation>,
     /// Times of which nothing is known, in order.

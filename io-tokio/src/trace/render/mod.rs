@@ -101,8 +101,12 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
     match file.write(picture.as_bytes()).and_then(|()| file.keep()) {
         Ok(path) => {
             let (lanes, steps) = (drawing.lanes().count(), drawing.steps.len());
-            let broken = drawing.violations.len();
-            writeln!(out, "{}: {lanes} lanes, {steps} steps, {broken} violations", path.display())?;
+            let (judged, broken) = (drawing.judged, drawing.violations.len());
+            writeln!(
+                out,
+                "{}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations",
+                path.display()
+            )?;
             Ok(Exit::Code(0))
         }
         Err(error) => {
@@ -123,14 +127,11 @@ fn title(file: &Path) -> String {
 /// Reads a trace to its end, and draws it.
 fn draw(title: &str, input: &mut Input) -> Drawing {
     let (mut builder, mut steps, mut audit) = (Story::builder(), Steps::default(), Audit::default());
-    let mut unused = 0_u64;
     while let Some(record) = input.next() {
         builder.record(&record);
         steps.record(&record);
-        let judged = !without_effects(&record);
-        if judged && audit.record(input.place(), record).is_err() {
-            unused += 1;
-        }
+        // A record of no use to the rules may be of use to the story: what could not be judged is said by the number of steps.
+        let _ = audit.record(input.place(), record);
     }
     let broken: Vec<_> = audit
         .findings()
@@ -142,23 +143,20 @@ fn draw(title: &str, input: &mut Input) -> Drawing {
             story: found.violation.story.clone(),
         })
         .collect();
-    let mut facts: Vec<(Text, Text)> = Vec::new();
     let audited = audit.audited();
-    let mut fact = |name: &str, value: u64| {
-        if value > 0 {
-            facts.push((name.into(), value.to_string().into()));
-        }
-    };
+    let mut facts: Vec<(Text, Text)> = Vec::new();
+    let mut fact = |name: &str, value: u64| facts.push((name.into(), value.to_string().into()));
     fact("steps held to all rules", audited.whole);
-    fact("steps held to rules that hold from the middle", audited.middle);
-    fact("steps where this core does something else", audited.divergences);
-    fact("violations that are not drawn", audited.more);
-    fact("records of no use to the rules", unused);
-    facts.push(("violations".into(), broken.len().to_string().into()));
-    of_story(title, &builder.finish(), steps, &broken, facts)
-}
-
-/// Whether it is a step of which nobody recorded what was done: rules have nothing to look at.
-const fn without_effects(record: &Record) -> bool {
-    matches!(record, Record::Step(step) if step.effects.is_none())
+    for (name, value) in [
+        ("held to rules that need no beginning", audited.middle),
+        ("steps where this core does something else", audited.divergences),
+        ("violations that are not drawn", audited.more),
+    ] {
+        if value > 0 {
+            fact(name, value);
+        }
+    }
+    fact("violations", broken.len() as u64);
+    let judged = audited.whole + audited.middle;
+    Drawing { judged, ..of_story(title, &builder.finish(), steps, &broken, facts) }
 }

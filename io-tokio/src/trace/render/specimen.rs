@@ -11,6 +11,7 @@ pub(super) fn specimen(tasks: u32, name: impl Fn(&str, u32) -> String) -> Drawin
         title: text("run", 1),
         facts: vec![("core".into(), "0.1.0".into()), (text("fact", 1), text("value", 1))],
         start: Some(1_760_000_000_000),
+        judged: 7,
         ..Drawing::default()
     };
     let mut lanes: Vec<Lane> = Vec::new();

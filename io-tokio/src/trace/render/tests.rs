@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::trace_sink::tests::life::Life;
-use longshore_core::trace::{Header, encode};
+use longshore_core::trace::{Header, Origin, encode};
 use proptest::prelude::*;
 use roxmltree::Document;
 use std::fs;
@@ -101,6 +101,52 @@ proptest! {
     }
 }
 
+/// A recording that begins at a checkpoint, after so many steps.
+fn from_the_middle(seed: u64, before: u64, steps: u64) -> Vec<u8> {
+    let mut life = Life::new(seed);
+    for _ in 0..before {
+        life.step();
+    }
+    let mut header = Header::new("test", life.config.clone(), life.seed, life.start);
+    header.from = Some(Origin { n: before, digest: life.daemon.digest() });
+    let mut lines = Vec::new();
+    encode::header(&mut lines, &header).expect("encodes");
+    encode::checkpoint(&mut lines, before, &life.daemon).expect("encodes");
+    for n in before + 1..=before + steps {
+        let (now, event) = life.step();
+        encode::step(&mut lines, n, now, &event, life.fx.as_slice()).expect("encodes");
+    }
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn a_recording_from_the_middle_begins_where_it_begins(seed in 0..10_000_u64, before in 1..600_u64, steps in 1..300_u64) {
+        let (story, drawing) = story_and_drawing(from_the_middle(seed, before, steps));
+        hold(&story, &drawing)?;
+        prop_assert_eq!((drawing.steps[0].at, drawing.steps[0].n), (0, before + 1));
+        prop_assert_eq!(drawing.judged, steps);
+        let lives = &drawing.groups[0].lanes[0];
+        prop_assert!(lives.bars[0].open.begin, "the life is older");
+    }
+
+    #[test]
+    fn lives_come_one_after_the_other(seed in 0..10_000_u64, steps in 1..300_u64) {
+        let lines = [recorded(seed, steps, |_| false), recorded(seed + 1, steps, |_| false)].concat();
+        let (story, drawing) = story_and_drawing(lines);
+        hold(&story, &drawing)?;
+        prop_assert_eq!(story.lives.len(), 2);
+        let lives: Vec<_> = drawing.steps.iter().map(|row| (row.life, row.n)).collect();
+        let wanted = (0..2).flat_map(|life| (0..=steps).map(move |n| (life, n)));
+        prop_assert_eq!(lives, wanted.collect::<Vec<_>>());
+        let bars = &drawing.groups[0].lanes[0].bars;
+        prop_assert!(bars.iter().any(|bar| bar.label.as_str() == "life 1"));
+        prop_assert!(bars.iter().any(|bar| bar.label.as_str() == "life 2"));
+    }
+}
+
 /// Runs the command in `dir`: exit code, what it says, and what it complains about.
 fn run(dir: &TempDir, file: &str, out: &str) -> (Exit, String, String) {
     let asked = Render { file: file.into(), out: out.into(), lanes: 40 };
@@ -116,7 +162,11 @@ fn the_form_is_that_of_the_name() {
     fs::write(dir.path().join("run.jsonl"), recorded(3, 300, |_| false)).expect("writes");
     let (exit, said, complained) = run(&dir, "run.jsonl", "a.svg");
     assert_eq!((exit, complained.as_str()), (Exit::Code(0), ""));
-    assert!(said.contains("a.svg: ") && said.contains(" lanes, 301 steps, 0 violations"), "{said}");
+    assert!(
+        said.contains("a.svg: ")
+            && said.contains(" lanes, 301 steps; 301 were held to the rules, 0 violations"),
+        "{said}"
+    );
     let picture = fs::read_to_string(dir.path().join("a.svg")).expect("is there");
     let document = Document::parse(&picture).expect("well-formed");
     assert!(

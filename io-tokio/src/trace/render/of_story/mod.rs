@@ -43,7 +43,7 @@ struct Scene<'a> {
     tasks: u32,
 }
 
-/// Draws a story. `facts` are what else there is to say about the whole.
+/// Draws a story. `facts` are what else there is to say about the whole; who judged the steps says how many.
 pub fn of_story(
     title: &str,
     story: &Story,
@@ -76,6 +76,7 @@ pub fn of_story(
         end: 0,
         groups,
         arrows: scene.arrows(),
+        judged: 0,
         violations: broken.iter().map(|it| scene.violation(it)).collect(),
         unknown: scene.unknown(),
         steps: Vec::new(),

@@ -109,6 +109,7 @@ pub(super) fn data(drawing: &Drawing) -> Value {
         "looks": looks(),
         "groups": groups,
         "arrows": arrows,
+        "judged": drawing.judged,
         "violations": violations,
         "unknown": unknown,
         "steps": steps,

@@ -75,7 +75,11 @@ function fillLists(open) {
   document.getElementById('count-violations').textContent = String(violations.length);
   const panel = document.getElementById('panel-violations');
   if (violations.length === 0) {
-    panel.append(element('p', { className: 'faint' }, 'No rule is broken, as far as the trace allows to tell.'));
+    const judged = trace.judged === steps.count ? `all ${steps.count}` : `the ${trace.judged} of ${steps.count}`;
+    const text = trace.judged === 0
+      ? 'No step could be held to the rules: the trace does not tell what they need to know.'
+      : `No rule is broken in ${judged} steps that could be held to the rules.`;
+    panel.append(element('p', { className: 'faint' }, text));
   } else {
     document.getElementById('tab-violations').classList.add('alarm');
     panel.append(element('ol', {}, ...violations.map((it) => element('li', {},

@@ -66,6 +66,7 @@ pub(super) fn drawing(data: &Value) -> Drawing {
         end: number(&data["end"]),
         groups: array(&data["groups"]).iter().map(group).collect(),
         arrows: numbers(&data["arrows"]).chunks(ARROW).map(arrow).collect(),
+        judged: number(&data["judged"]),
         violations: array(&data["violations"]).iter().map(violation).collect(),
         unknown: array(&data["unknown"])
             .iter()
