@@ -26,7 +26,7 @@ use super::output::NewFile;
 use crate::cli::Exit;
 use drawing::Drawing;
 use longshore_core::story::Story;
-use longshore_core::trace::{Audit, Record};
+use longshore_core::trace::Audit;
 use of_story::{Broken, Steps, of_story};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
