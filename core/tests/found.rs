@@ -4,8 +4,7 @@
 
 use longshore_core::effect::Effect;
 use longshore_core::event::{ApiReply, Event, FsReply, Probed, Standing};
-use longshore_core::id::OpId;
-use longshore_core::script::{Input, Runner, effect_label, read_note, replay, untrue};
+use longshore_core::script::{Addresses, Input, Runner, read_note, replay, untrue};
 use longshore_core::time::Now;
 use longshore_core::trace::{FORMAT, Reader, Record};
 use std::collections::BTreeMap;
@@ -22,50 +21,29 @@ fn found() -> Vec<PathBuf> {
     files
 }
 
-/// The same history for this version, which may ask for more than the one that the trace was made with did: what a line answers is found by what it is about,
-/// and looks at agent CLIs and custom runtimes, which older traces do not have, are answered as they come.
+/// The same history for this version, which may ask for more than the one that the trace was made with did: looks at agent CLIs and custom runtimes,
+/// which older traces do not have, are answered as they come.
 struct Addressed {
     runner: Runner,
     script: Vec<Input>,
-    /// What was asked for in the trace, and here.
-    theirs: BTreeMap<OpId, String>,
-    ours: Vec<(OpId, String)>,
-    /// Which request of ours stands for one of theirs.
-    same: BTreeMap<OpId, OpId>,
-}
-
-fn asked(effect: &Effect) -> Option<(OpId, String)> {
-    match effect {
-        Effect::Api { op, .. } | Effect::Fs { op, .. } | Effect::Run { op, .. } => {
-            Some((*op, effect_label(effect)))
-        }
-        _ => None,
-    }
+    addresses: Addresses,
 }
 
 impl Addressed {
     fn new(runner: Runner) -> Self {
-        let (script, theirs, same) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut it = Self { runner, script, theirs, ours: Vec::new(), same };
-        it.note();
-        it
-    }
-
-    fn note(&mut self) {
-        self.ours.extend(self.runner.effects().iter().filter_map(asked));
+        let mut addresses = Addresses::new();
+        addresses.asked_here(runner.effects());
+        Self { runner, script: Vec::new(), addresses }
     }
 
     fn feed(&mut self, now: Now, event: Event) {
         self.script.push(Input::Event { now, event: event.clone() });
-        self.runner.feed(now, event);
-        self.note();
+        self.addresses.asked_here(self.runner.feed(now, event));
     }
 
     /// Answers what no line of an older trace answers.
     fn fill_in(&mut self, now: Now) {
-        let extra = |label: &str| label.starts_with("probe") || label.starts_with("profiles ");
-        while let Some(at) = self.ours.iter().position(|(_, label)| extra(label)) {
-            let (op, label) = self.ours.remove(at);
+        while let Some((op, label)) = self.addresses.take(&["probe", "profiles "]) {
             let works =
                 |name: &str| Probed { provider: name.into(), standing: Standing::Works { version: 1 } };
             let event = if label.starts_with("probe") {
@@ -78,25 +56,12 @@ impl Addressed {
         }
     }
 
-    /// The request of ours that a line is for; the same again for one that comes twice, and a number that nobody has for one that fits nothing.
-    fn address(&mut self, theirs: OpId) -> OpId {
-        if let Some(ours) = self.same.get(&theirs) {
-            return *ours;
-        }
-        let Some(label) = self.theirs.get(&theirs) else { return OpId(theirs.0 + 1_000_000) };
-        let at = self.ours.iter().position(|(_, ours)| ours == label);
-        let ours = at.map_or(OpId(theirs.0 + 1_000_000), |at| self.ours.remove(at).0);
-        self.same.insert(theirs, ours);
-        ours
-    }
-
     fn line(&mut self, now: Now, mut event: Event, effects: &[Effect]) {
         self.fill_in(now);
-        if let Event::Api { op, .. } | Event::Fs { op, .. } | Event::Run { op, .. } = &mut event {
-            *op = self.address(*op);
+        if self.addresses.translate(&mut event) {
+            self.feed(now, event);
         }
-        self.feed(now, event);
-        self.theirs.extend(effects.iter().filter_map(asked));
+        self.addresses.asked_there(effects);
     }
 }
 
@@ -123,7 +88,7 @@ fn played(trace: impl BufRead) -> Story {
             Record::Step(step) => {
                 let (now, effects) = (step.now(), step.effects.unwrap_or_default());
                 let Some(event): Option<Event> = step.event else {
-                    to.theirs.extend(effects.iter().filter_map(asked));
+                    to.addresses.asked_there(&effects);
                     continue;
                 };
                 if let Some((of, deeds)) = told.take() {

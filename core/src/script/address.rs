@@ -107,9 +107,11 @@ impl Addresses {
             return Some(if taken { OpId(op.0.saturating_add(BEYOND)) } else { op });
         };
         let same = |wanted: fn(&About) -> &str| {
-            let alike = |ours: &About| wanted(ours) == wanted(&about);
-            let here = self.ours.get(&op).filter(|ours| alike(ours)).map(|_| op);
-            here.or_else(|| self.ours.iter().find(|(_, ours)| alike(ours)).map(|(op, _)| *op))
+            let alike = |it: &&About| wanted(it) == wanted(&about);
+            // Of several that are about the same, the one that was sent as the same one of them.
+            let before = self.theirs.range(..op).filter(|(_, it)| alike(it)).count();
+            let mut ours = self.ours.iter().filter(|(_, it)| alike(it)).map(|(op, _)| *op);
+            ours.clone().nth(before).or_else(|| ours.next())
         };
         let to = same(|about| &about.label).or_else(|| same(|about| &about.key))?;
         self.ours.remove(&to);

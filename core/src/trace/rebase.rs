@@ -139,6 +139,7 @@ impl Rebase {
             .map_err(|error| RebaseError::Config { line, error })?;
         (self.addresses, self.theirs, self.ours, self.lost) = (Addresses::new(), None, 0, 0);
         self.addresses.asked_here(self.out.as_slice());
+        self.context.push(0, header.start.mono, None, self.out.as_slice().len(), &daemon);
         let new = Header::new(header.source.clone(), header.config.clone(), header.seed, header.start);
         encode::header(to, &new)?;
         encode::start(to, header.start, self.out.as_slice())?;

@@ -96,9 +96,9 @@ pub fn check(asked: &Check, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write
     };
     let told = Told { asked, audit: &audit, input: &input, findings, blind, verdict };
     if asked.json {
-        writeln!(out, "{}", told.json())?
+        writeln!(out, "{}", told.json())?;
     } else {
-        told.text(out)?
+        told.text(out)?;
     }
     Ok(verdict)
 }
@@ -265,4 +265,122 @@ fn anchor(family: &str) -> String {
         })
         .collect();
     format!("{DOCUMENT}#{slug}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::input::tests::recorded;
+    use longshore_core::effect::Effect;
+    use longshore_core::id::OpId;
+    use longshore_core::trace::{Record, Step, encode};
+    use std::fs;
+    use std::io::Cursor;
+    use tempfile::TempDir;
+
+    fn run(text: &str, asked: &Check) -> (Verdict, String, String) {
+        let dir = TempDir::new().expect("temp");
+        fs::write(dir.path().join("t"), text).expect("writes");
+        let asked = Check { file: "t".into(), ..asked.clone() };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let verdict = check(&asked, dir.path(), &mut out, &mut err).expect("writes to memory");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (verdict, text(out), text(err))
+    }
+
+    /// A trace in which an agent is launched twice, and the step of that.
+    fn violating() -> (String, u64) {
+        let text = recorded(6, 400);
+        let (mut lines, mut at) = (Vec::new(), None);
+        for mut record in Input::of("it", Cursor::new(text)).expect("a trace") {
+            if let Record::Step(Step { n, effects: Some(effects), .. }) = &mut record
+                && at.is_none()
+            {
+                let launch = effects.iter().find_map(|effect| match effect {
+                    Effect::Run { call, .. } => Some(call.clone()),
+                    _ => None,
+                });
+                at = launch.is_some().then_some(*n);
+                effects.extend(launch.map(|call| Effect::Run { op: OpId(9_000_000), call }));
+            }
+            encode::record(&mut lines, &record).expect("encodes");
+        }
+        (String::from_utf8(lines).expect("text"), at.expect("an agent is launched"))
+    }
+
+    #[test]
+    fn a_good_trace_ends_with_0_and_says_what_was_checked() {
+        let (verdict, out, err) = run(&recorded(6, 200), &Check::default());
+        assert_eq!((verdict, verdict.code(), err.as_str()), (Verdict::Kept, 0, ""), "{out}");
+        assert!(out.contains(
+            "steps       201: 201 held to all rules, 0 to those that need no beginning, 0 to none\n"
+        ));
+        assert!(out.ends_with("result      no rule is broken\n"), "{out}");
+    }
+
+    #[test]
+    fn a_violation_ends_with_1_and_says_where_what_and_what_to_read() {
+        let (text, n) = violating();
+        let (verdict, out, _) = run(&text, &Check::default());
+        assert_eq!((verdict, verdict.code()), (Verdict::Broken, 1), "{out}");
+        assert!(out.contains(&format!(" at step {n} of life 1: ")), "{out}");
+        for part in [
+            "  rule      ",
+            "  read      docs/invariants.md#",
+            "  stands in ",
+            "  recorded  the effects of this step are not those of this core\n",
+            "; run ",
+        ] {
+            assert!(out.contains(part), "{part}: {out}");
+        }
+        let (_, json, _) = run(&text, &Check { json: true, ..Check::default() });
+        let told: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(told["result"], "broken");
+        let first = &told["violations"][0];
+        assert_eq!((&first["step"], &first["life"]), (&json!(n), &json!(1)));
+        assert_eq!(
+            first["steps"].as_array().and_then(|all| all.last()).map(|last| &last["step"]),
+            Some(&json!(n))
+        );
+        let rule = rule(first["rule"].as_str().expect("an id")).expect("a rule");
+        assert_eq!(run(&text, &Check { rule: Some(rule), ..Check::default() }).0, Verdict::Broken);
+        assert_eq!(run(&text, &Check { rule: Some("I5"), ..Check::default() }).0, Verdict::Kept);
+    }
+
+    #[test]
+    fn what_begins_in_the_middle_is_checked_as_far_as_the_rules_allow() {
+        let text = recorded(6, 200);
+        let from = text.find("{\"rec\":\"checkpoint\"").expect("a checkpoint");
+        let header = text.lines().next().expect("a header");
+        let n = text[from..].split("\"n\":").nth(1).and_then(|n| n.split(',').next()).expect("a step");
+        let header = header.replacen(
+            "\"from\":null",
+            &format!("\"from\":{{\"n\":{n},\"h\":\"0000000000000000\"}}"),
+            1,
+        );
+        let (verdict, out, err) = run(&format!("{header}\n{}", &text[from..]), &Check::default());
+        assert_eq!((verdict, err.as_str()), (Verdict::Kept, ""), "{out}");
+        assert!(out.contains(" 0 held to all rules, "), "{out}");
+        assert!(out.contains("\nnot checked ") && out.contains(" I1 "), "{out}");
+        assert!(out.ends_with("no rule is broken, as far as the trace allows to check\n"), "{out}");
+    }
+
+    #[test]
+    fn what_cannot_be_judged_ends_with_2_and_says_why() {
+        let (verdict, _, err) = run("", &Check::default());
+        assert_eq!((verdict, verdict.code()), (Verdict::Unreadable, 2));
+        assert!(err.contains("it is empty"), "{err}");
+        let kept = include_str!("../../../tests/traces/compat/1.1.jsonl");
+        let (verdict, out, _) = run(kept, &Check::default());
+        assert_eq!(verdict, Verdict::Unreadable);
+        assert!(out.contains("make a trace of this core by `replay --rebase -o`"), "{out}");
+    }
+
+    #[test]
+    fn rules_are_known_by_their_ids() {
+        assert_eq!(rule("inv-31"), Err("it is checked as rule I1".to_owned()));
+        assert_eq!(rule("i5"), Ok("I5"));
+        assert!(rule("I999").is_err_and(|why| why.contains("docs/invariants.md lists all")));
+        assert!(rule("INV-46").is_err_and(|why| why.contains("held otherwise")));
+    }
 }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod input;
 mod output;
+mod rebase;
 pub mod render;
 pub mod replay;
 pub mod shrink;

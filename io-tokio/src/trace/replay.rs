@@ -1,8 +1,8 @@
 //! `longshore trace replay`: whether a recorded history comes out again, or what this core makes of it.
 
 use super::input::Input;
-use super::output::NewFile;
-use longshore_core::trace::{self, Mode, Rebase, Rebased, ReplayError, Report, StepNumber};
+use super::rebase::rebase;
+use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report, StepNumber};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -76,9 +76,14 @@ fn compare(
             Ok(()) => {}
             Err(ReplayError::Diverged(what)) => {
                 input.say(err)?;
-                summary(replay.report(), out)?;
+                summary(replay.report(), false, out)?;
                 writeln!(out, "result      the core does something else than was recorded")?;
                 writeln!(err, "error: {}: {what}", input.source())?;
+                let format = input.header().format;
+                if format != FORMAT {
+                    writeln!(err, "it was recorded in format {format}, and this core writes {FORMAT}")?;
+                }
+                writeln!(err, "`trace replay --rebase` goes on from there, and says what this core does")?;
                 return Ok(Verdict::Differs);
             }
             Err(error) => {
@@ -95,7 +100,7 @@ fn compare(
     }
     input.say(err)?;
     let (verdict, text) = judge(replay.report(), mode);
-    summary(replay.report(), out)?;
+    summary(replay.report(), !stopped, out)?;
     if let Some(until) = asked.until {
         if stopped {
             writeln!(
@@ -111,61 +116,8 @@ fn compare(
     Ok(verdict)
 }
 
-fn rebase(
-    asked: &Replay,
-    mut input: Input,
-    cwd: &Path,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Verdict> {
-    let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
-    let mut file = match file {
-        Ok(file) => file,
-        Err(error) => {
-            writeln!(err, "error: {error}")?;
-            return Ok(Verdict::Unreadable);
-        }
-    };
-    let (mut rebase, mut lines) = (Rebase::default(), Vec::new());
-    while let Some(record) = input.next() {
-        if let Err(error) = rebase.record(input.place().line, record, &mut lines) {
-            input.say(err)?;
-            writeln!(err, "error: {}: {error}", input.source())?;
-            return Ok(Verdict::Unreadable);
-        }
-        if let Some(Err(error)) = file.as_mut().map(|file| file.write(&lines)) {
-            writeln!(err, "error: {error}")?;
-            return Ok(Verdict::Unreadable);
-        }
-        lines.clear();
-        if asked.until.is_some() && rebase.last() == asked.until {
-            break;
-        }
-    }
-    input.say(err)?;
-    let report = rebase.finish();
-    let written = file.map(NewFile::keep).transpose();
-    rebased(&report, out)?;
-    match written {
-        Err(error) => {
-            writeln!(err, "error: {error}")?;
-            return Ok(Verdict::Unreadable);
-        }
-        Ok(Some(path)) => writeln!(out, "written     {}", path.display())?,
-        Ok(None) => {}
-    }
-    if report.steps == report.skipped {
-        writeln!(out, "result      {NOTHING}")?;
-        return Ok(Verdict::Unreadable);
-    }
-    let text =
-        if report.differ == 0 { "the core does what was recorded" } else { "the core does something else" };
-    writeln!(out, "result      the events were replayed against this core; {text}")?;
-    Ok(Verdict::Same)
-}
-
 /// Why a replay of nothing is no success.
-const NOTHING: &str = "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint that can be used";
+pub(super) const NOTHING: &str = "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint that can be used";
 
 fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     let replayed = report.steps - report.skipped;
@@ -182,7 +134,8 @@ fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     }
 }
 
-fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+/// `whole` says whether all of the trace was read.
+fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
@@ -203,30 +156,9 @@ fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     match &report.end {
+        _ if !whole => Ok(()),
         Some(why) => writeln!(out, "ended       {why}"),
         None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
-    }
-}
-
-fn rebased(report: &Rebased, out: &mut dyn Write) -> io::Result<()> {
-    let Rebased { lives, restored, steps, same, differ, left_out, put_in, skipped, unusable, first } = report;
-    writeln!(out, "lives       {lives} from their beginning; went on at a checkpoint {restored} times")?;
-    writeln!(
-        out,
-        "steps       {steps}: {same} with the effects that were recorded, {differ} with others, {skipped} not replayed"
-    )?;
-    if *left_out > 0 {
-        writeln!(out, "left out    {left_out} events that answer nothing that this core asks for")?;
-    }
-    if *put_in > 0 {
-        writeln!(out, "put in      {put_in} answers to what traces of that format do not tell")?;
-    }
-    if *unusable > 0 {
-        writeln!(out, "unusable    {unusable} checkpoints, which are of another version")?;
-    }
-    match first {
-        Some(first) => writeln!(out, "first       {first}"),
-        None => Ok(()),
     }
 }
 
@@ -352,5 +284,56 @@ mod tests {
         let (verdict, out, _) = run(&path, Mode::Strict);
         assert_eq!(verdict, Verdict::Unreadable);
         assert!(out.contains("nothing could be replayed"), "{out}");
+    }
+
+    #[test]
+    fn it_stops_after_the_step_that_is_named_and_shows_the_last_ones() {
+        let dir = TempDir::new().expect("temp");
+        let file = recorded(&dir, 300);
+        let (verdict, out, _) = ask(&Replay { file: file.clone(), until: Some(120), ..Replay::default() });
+        assert_eq!(verdict, Verdict::Same, "{out}");
+        assert!(out.contains("steps       121: 121 compared"), "{out}");
+        assert!(out.contains("stopped     after step 120, as was asked; the last steps:"), "{out}");
+        assert!(out.contains("\n      120 ") && !out.contains("\n      100 "), "20 of them: {out}");
+        let (_, out, _) = ask(&Replay { file, until: Some(1_000), ..Replay::default() });
+        assert!(out.contains("stopped     never: the trace has no step 1000\n"), "{out}");
+    }
+
+    #[test]
+    fn damage_is_said_and_what_is_left_is_compared() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 300);
+        let text = fs::read_to_string(&path).expect("reads");
+        let broken = text.replacen("\"n\":150,", "\"n\":15\u{fffd}0,", 1);
+        fs::write(&path, &broken[..broken.len() - 20]).expect("writes");
+        let (verdict, out, err) = run(&path, Mode::Strict);
+        assert_eq!(verdict, Verdict::Same, "{out}{err}");
+        assert!(
+            out.contains("steps       300: 150 compared, 150 not replayed for want of a checkpoint"),
+            "{out}"
+        );
+        assert!(out.contains("gaps        1, with 1 steps; went on at a checkpoint 0 times"), "{out}");
+        assert!(out.contains("as far as the trace allows to compare"), "{out}");
+        assert!(err.contains("step 150 is missing; that is taken as a gap"), "{err}");
+        assert!(err.contains("broken off after "), "{err}");
+    }
+
+    #[test]
+    fn a_rebased_trace_is_one_of_this_core_and_never_replaces_a_file() {
+        let dir = TempDir::new().expect("temp");
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/traces/compat/1.1.jsonl");
+        assert_eq!(run(&kept, Mode::Strict).0, Verdict::Differs);
+        let new = dir.path().join("new.jsonl");
+        let asked = Replay { file: kept, rebase: true, out: Some(new.clone()), ..Replay::default() };
+        let (verdict, out, err) = ask(&asked);
+        assert_eq!((verdict, err.as_str()), (Verdict::Same, ""), "{out}");
+        assert!(out.contains("put in      5 answers to what traces of that format do not tell\n"), "{out}");
+        assert!(out.contains("first       step 0 (line 2): 2 effects were recorded and 3 produced"), "{out}");
+        let (verdict, out, _) = run(&new, Mode::Strict);
+        assert_eq!(verdict, Verdict::Same);
+        assert!(out.ends_with("result      the core does what was recorded\n"), "{out}");
+        let (verdict, _, err) = ask(&asked);
+        assert_eq!(verdict, Verdict::Unreadable);
+        assert!(err.contains("it exists already; name a file that does not"), "{err}");
     }
 }

@@ -66,7 +66,7 @@ pub fn shrink(
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
-    let mut file = match file {
+    let file = match file {
         Ok(file) => file,
         Err(error) => return refused(&error.to_string(), err),
     };
@@ -102,16 +102,25 @@ pub fn shrink(
         return Ok(Exit::Failed);
     };
     let small = made_small(&case, stop, err)?;
-    let text = if asked.as_test {
-        regression_test(&small, case.script.len()).map(String::into_bytes)
-    } else {
-        small.trace()
-    };
+    give(asked, &small, case.script.len(), file, out, err)
+}
+
+/// Writes what was made small from `before` events.
+fn give(
+    asked: &Shrink,
+    small: &Case,
+    before: usize,
+    file: Option<NewFile>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let text =
+        if asked.as_test { regression_test(small, before).map(String::into_bytes) } else { small.trace() };
     let text = match text {
         Ok(text) => text,
         Err(error) => return refused(&error.to_string(), err),
     };
-    match file.take() {
+    match file {
         None => out.write_all(&text)?,
         Some(mut file) => match file.write(&text).and_then(|()| file.keep()) {
             Ok(path) => writeln!(err, "written to {}", path.display())?,
@@ -141,4 +150,91 @@ fn made_small(case: &Case, stop: &AtomicBool, err: &mut dyn Write) -> io::Result
 fn refused(why: &str, err: &mut dyn Write) -> io::Result<Exit> {
     writeln!(err, "error: {why}")?;
     Ok(Exit::Code(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::input::tests::recorded;
+    use longshore_core::config::Config;
+    use longshore_core::event::Event;
+    use longshore_core::rng::Seed;
+    use longshore_core::script::{Input as Line, Start};
+    use longshore_core::trace::Reader;
+    use std::fs;
+    use tempfile::TempDir;
+
+    fn run(text: &str, stop: bool, asked: &Shrink) -> (Exit, String, String) {
+        let dir = TempDir::new().expect("temp");
+        fs::write(dir.path().join("t"), text).expect("writes");
+        let asked = Shrink { file: "t".into(), ..asked.clone() };
+        let (search, stop) = (Search::new(asked.rule), AtomicBool::new(stop));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let exit = shrink(&asked, search, dir.path(), &stop, &mut out, &mut err).expect("writes to memory");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (exit, text(out), text(err))
+    }
+
+    #[test]
+    fn a_trace_that_breaks_nothing_ends_with_1() {
+        let asked = Shrink { rule: Some("I5"), ..Shrink::default() };
+        let (exit, out, err) = run(&recorded(6, 120), false, &asked);
+        assert_eq!((exit, out.as_str()), (Exit::Failed, ""));
+        assert!(err.starts_with("this core does not break I5 over the events of 1 lives; if"), "{err}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_written_or_begins_in_the_middle_ends_with_2() {
+        let (exit, _, err) = run("x\n", false, &Shrink::default());
+        assert_eq!(exit, Exit::Code(2));
+        assert!(err.contains("no header of a trace"), "{err}");
+        let (exit, _, err) = run("x\n", false, &Shrink { out: Some("t".into()), ..Shrink::default() });
+        assert_eq!(exit, Exit::Code(2));
+        assert!(err.contains("it exists already"), "{err}");
+        let from = "\"from\":{\"n\":1,\"h\":\"0000000000000000\"}";
+        let middle = recorded(6, 2).replacen("\"from\":null", from, 1);
+        let (exit, _, err) = run(&middle, false, &Shrink::default());
+        assert_eq!(exit, Exit::Code(2));
+        assert!(err.contains("no life is there from its beginning"), "{err}");
+    }
+
+    #[test]
+    fn a_search_that_is_stopped_says_so() {
+        let (exit, _, err) = run(&recorded(6, 120), true, &Shrink::default());
+        assert_eq!(exit.code(), 2, "not even a life was read: {err}");
+        let case = made_up();
+        let mut err = Vec::new();
+        let small = made_small(&case, &AtomicBool::new(true), &mut err).expect("writes to memory");
+        let err = String::from_utf8(err).expect("text");
+        assert!(err.contains("stopped before it was done"), "{err}");
+        assert_eq!(small.script, case.script, "the best so far");
+    }
+
+    /// No core of ours breaks a rule, so this only says that it does.
+    fn made_up() -> Case {
+        let start = Start::new(Config::default(), Seed(1));
+        let script = vec![Line::Event { now: start.now, event: Event::stop() }];
+        Case { start, script, rule: "I5".into(), story: "made up".into(), healed: false }
+    }
+
+    #[test]
+    fn the_result_is_a_trace_or_a_test_on_standard_output_or_in_a_file() {
+        let dir = TempDir::new().expect("temp");
+        let given = |as_test: bool, file: Option<&Path>| {
+            let asked = Shrink { as_test, ..Shrink::default() };
+            let new = file.map(|path| NewFile::create(path).expect("begins"));
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let exit = give(&asked, &made_up(), 7, new, &mut out, &mut err).expect("writes to memory");
+            assert_eq!(exit, Exit::Success);
+            String::from_utf8(out).expect("text")
+        };
+        let trace = given(false, None);
+        assert_eq!(Reader::new(trace.as_bytes()).expect("a trace").count(), 3);
+        let test = given(true, None);
+        assert!(test.contains("fn i5_holds_over_what_once_broke_it() {"), "{test}");
+        assert!(test.contains("1 of 7 events are left"), "{test}");
+        let path = dir.path().join("new.rs");
+        assert_eq!(given(true, Some(&path)), "");
+        assert_eq!(fs::read_to_string(&path).expect("reads"), test);
+    }
 }

@@ -7,7 +7,7 @@
 mod lines;
 mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod zstd;
 
 use lines::Lines;

@@ -1,0 +1,84 @@
+//! `longshore trace replay --rebase`: what this core makes of a recorded history, although it does something else.
+
+use super::input::Input;
+use super::output::NewFile;
+use super::replay::{NOTHING, Replay, Verdict};
+use longshore_core::trace::{Rebase, Rebased};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Replays the events against this core, writes what came of it to `out`, and the new trace to the file that is asked for.
+pub(super) fn rebase(
+    asked: &Replay,
+    mut input: Input,
+    cwd: &Path,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Verdict> {
+    let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
+    let mut file = match file {
+        Ok(file) => file,
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+    };
+    let (mut rebase, mut lines) = (Rebase::default(), Vec::new());
+    while let Some(record) = input.next() {
+        if let Err(error) = rebase.record(input.place().line, record, &mut lines) {
+            input.say(err)?;
+            writeln!(err, "error: {}: {error}", input.source())?;
+            return Ok(Verdict::Unreadable);
+        }
+        if let Some(Err(error)) = file.as_mut().map(|file| file.write(&lines)) {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+        lines.clear();
+        if asked.until.is_some() && rebase.last() == asked.until {
+            break;
+        }
+    }
+    input.say(err)?;
+    let report = rebase.finish();
+    let written = file.map(NewFile::keep).transpose();
+    rebased(&report, out)?;
+    match written {
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(Verdict::Unreadable);
+        }
+        Ok(Some(path)) => writeln!(out, "written     {}", path.display())?,
+        Ok(None) => {}
+    }
+    if report.steps == report.skipped {
+        writeln!(out, "result      {NOTHING}")?;
+        return Ok(Verdict::Unreadable);
+    }
+    let text =
+        if report.differ == 0 { "the core does what was recorded" } else { "the core does something else" };
+    writeln!(out, "result      the events were replayed against this core; {text}")?;
+    Ok(Verdict::Same)
+}
+
+fn rebased(report: &Rebased, out: &mut dyn Write) -> io::Result<()> {
+    let Rebased { lives, restored, steps, same, differ, left_out, put_in, skipped, unusable, first } = report;
+    writeln!(out, "lives       {lives} from their beginning; went on at a checkpoint {restored} times")?;
+    writeln!(
+        out,
+        "steps       {steps}: {same} with the effects that were recorded, {differ} with others, {skipped} not replayed"
+    )?;
+    if *left_out > 0 {
+        writeln!(out, "left out    {left_out} events that answer nothing that this core asks for")?;
+    }
+    if *put_in > 0 {
+        writeln!(out, "put in      {put_in} answers to what traces of that format do not tell")?;
+    }
+    if *unusable > 0 {
+        writeln!(out, "unusable    {unusable} checkpoints, which are of another version")?;
+    }
+    match first {
+        Some(first) => writeln!(out, "first       {first}"),
+        None => Ok(()),
+    }
+}
