@@ -100,6 +100,10 @@ impl Late {
         self.queue.iter().any(|entry| entry.report.is_some() && entry.runtime == *runtime)
     }
 
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.queue.iter()
+    }
+
     pub(crate) fn unreported(&self) -> impl Iterator<Item = &TaskId> {
         self.queue.iter().filter(|entry| entry.report.is_some()).map(|entry| &entry.task)
     }

@@ -26,6 +26,7 @@
 //! | [`codec`] | the protocols of agent CLIs: bytes in, messages out |
 //! | [`plane`] | a control plane as a pure machine |
 //! | [`trace`] | histories as JSON lines, and their replay |
+//! | [`story`] | what a trace tells: lives, tasks, slots, requests, and how they belong together |
 //! | [`observe`] | every rule, checked from outside, and the catalogue of all invariants |
 //! | [`script`] | a small world for a daemon: for seeds, property tests, fuzzers and exhaustive search; makes failing histories small |
 //! | `sim` | a large world in virtual time (feature `sim`) |
@@ -63,6 +64,7 @@ pub mod script;
 mod shutdown;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub mod story;
 mod task;
 pub mod time;
 mod timer;

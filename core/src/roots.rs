@@ -93,6 +93,14 @@ impl EnvRoots {
         self.deleting.contains(root)
     }
 
+    /// Roots that are being deleted, each with the claims that wait for it, in order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&EnvRoot, impl Iterator<Item = ClaimKey>)> {
+        self.roots.iter().filter_map(|(root, state)| match state {
+            State::Deleting { waiters } => Some((root, waiters.iter().copied())),
+            State::Active { .. } => None,
+        })
+    }
+
     /// Roots that are being deleted.
     pub(crate) fn deleting(&self) -> impl Iterator<Item = &EnvRoot> {
         self.deleting.iter()

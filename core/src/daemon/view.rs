@@ -3,7 +3,11 @@
 use super::State;
 use crate::effect::{PhaseName, StopPhase};
 use crate::event::{ClaimKey, GateOwner};
-use crate::id::{EnvRoot, Generation, RuntimeId, SlotIndex, TaskId};
+use crate::id::{EnvRoot, Generation, OpId, Provider, RuntimeId, SlotIndex, TaskId, WorkspaceId};
+use crate::late::Entry;
+use crate::op::OpKind;
+use crate::task::Task;
+use crate::time::Now;
 
 /// A read-only look at the daemon.
 #[derive(Clone, Copy, Debug)]
@@ -150,5 +154,43 @@ impl<'a> View<'a> {
     /// How often the clock went back.
     pub const fn backward_clocks(self) -> u64 {
         self.state.backward
+    }
+
+    /// The clocks at its last step.
+    pub(crate) const fn now(self) -> Now {
+        self.state.now
+    }
+
+    /// Requests on their way.
+    pub(crate) fn ops(self) -> impl Iterator<Item = (OpId, &'a OpKind)> {
+        self.state.env.ops.iter()
+    }
+
+    /// A task that is not over.
+    pub(crate) fn task(self, claim: ClaimKey) -> Option<&'a Task> {
+        self.state.tasks.get(&claim)
+    }
+
+    /// What is left to deliver of tasks that are over.
+    pub(crate) fn late_entries(self) -> impl Iterator<Item = &'a Entry> {
+        self.state.late.entries()
+    }
+
+    /// Workspace and agent CLI family of a registered runtime.
+    pub(crate) fn runtime(self, id: &RuntimeId) -> Option<(&'a WorkspaceId, &'a Provider)> {
+        self.state.runtimes.workspace(id).zip(self.state.runtimes.provider(id))
+    }
+
+    /// Directories that are being freed, each with the claims that wait for it, in order.
+    pub(crate) fn waiting_for_roots(
+        self,
+    ) -> impl Iterator<Item = (&'a EnvRoot, impl Iterator<Item = ClaimKey>)> {
+        self.state.roots.lines()
+    }
+
+    /// Marks on directories.
+    #[cfg(test)]
+    pub(crate) fn marks(self) -> u64 {
+        self.state.roots.marks()
     }
 }

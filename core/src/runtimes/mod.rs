@@ -117,6 +117,10 @@ impl Runtimes {
         self.runtimes.get(runtime).map(|r| &r.provider)
     }
 
+    pub(crate) fn workspace(&self, runtime: &RuntimeId) -> Option<&WorkspaceId> {
+        self.runtimes.get(runtime).map(|r| &r.workspace)
+    }
+
     pub(crate) fn ids(&self) -> impl Iterator<Item = &RuntimeId> {
         self.runtimes.keys()
     }

@@ -201,6 +201,21 @@ impl Task {
         self.marks.len() as u64
     }
 
+    /// The directories that are marked for it.
+    pub(crate) fn marked_roots(&self) -> impl Iterator<Item = &EnvRoot> {
+        self.marks.iter().map(|mark| &mark.root)
+    }
+
+    /// The directories that it marks, or will.
+    pub(crate) fn wanted_roots(&self) -> impl Iterator<Item = &EnvRoot> {
+        std::iter::once(&self.root).chain(&self.prior)
+    }
+
+    /// What its terminal report is, once it is being sent.
+    pub(crate) const fn report_kind(&self) -> Option<ReportKind> {
+        if let Phase::Reporting(report) = &self.phase { Some(report.kind()) } else { None }
+    }
+
     pub(crate) fn phase_name(&self) -> Option<PhaseName> {
         self.phase.name()
     }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod input;
 mod output;
 mod rebase;
+pub mod render;
 pub mod replay;
 pub mod shrink;
 
@@ -11,6 +12,7 @@ use crate::cli::Exit;
 use crate::simulate::{self, Simulate};
 use check::{Check, check};
 use clap::Subcommand;
+use render::{Render, render};
 use replay::{Replay, replay};
 use shrink::Shrink;
 use std::io;
@@ -21,6 +23,8 @@ use std::path::Path;
 pub enum TraceCommand {
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
+    /// Draw a trace: lanes of runtimes, slots and tasks over time
+    Render(Render),
     /// Hold a trace to all invariants
     Check(Check),
     /// Make a history small that breaks an invariant
@@ -33,6 +37,7 @@ pub enum TraceCommand {
 pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     let done = match command {
+        TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
         TraceCommand::Replay(asked) => {
             replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }

@@ -1,0 +1,162 @@
+//! `longshore trace render`: a trace as a picture.
+//!
+//! What is drawn is a [`Drawing`], which knows nothing of traces and nothing of forms: [`of_story`](of_story::of_story) makes one of a trace's story, [`svg`] makes a
+//! picture for documents of it, [`page`] a page to look around in.
+
+mod axis;
+pub mod drawing;
+pub mod look;
+pub mod of_story;
+mod page;
+mod stack;
+mod svg;
+mod text;
+
+#[cfg(test)]
+mod specimen;
+#[cfg(test)]
+mod tests;
+
+pub use page::page;
+pub use svg::svg;
+pub use text::Text;
+
+use super::input::Input;
+use super::output::NewFile;
+use crate::cli::Exit;
+use drawing::Drawing;
+use longshore_core::story::Story;
+use longshore_core::trace::Audit;
+use of_story::{Broken, Steps, of_story};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+pub struct Render {
+    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    pub file: PathBuf,
+    /// The picture, a file that is not there yet: .svg for documents, .html for a page to look around in
+    #[arg(short, long = "out", value_name = "FILE")]
+    pub out: PathBuf,
+    /// Lanes of each group in an SVG picture; a page has them all
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub lanes: usize,
+}
+
+/// What a picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Svg,
+    Page,
+}
+
+impl Form {
+    /// By the extension of the file's name, in any case.
+    fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Self::Svg),
+            "html" | "htm" => Some(Self::Page),
+            _ => None,
+        }
+    }
+}
+
+/// Draws a trace, and says to `out` what is drawn, and to `err` what went wrong. Relative paths are below `cwd`. Ends with 0 if the picture is there,
+/// else with 2.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to.
+pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    const FAILED: Exit = Exit::Code(2);
+    let Some(form) = Form::of(&asked.out) else {
+        let name = asked.out.display();
+        writeln!(
+            err,
+            "error: {name}: the form of the picture is not known; name a file that ends in .svg or .html"
+        )?;
+        return Ok(FAILED);
+    };
+    // Before the work, and so that the picture never replaces the trace.
+    let mut file = match NewFile::create(&cwd.join(&asked.out)) {
+        Ok(file) => file,
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(FAILED);
+        }
+    };
+    let mut input = match Input::open(&asked.file, cwd) {
+        Ok(input) => input,
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            return Ok(FAILED);
+        }
+    };
+    let drawing = draw(&title(&asked.file), &mut input);
+    input.say(err)?;
+    let picture = match form {
+        Form::Svg => svg(&drawing, asked.lanes),
+        Form::Page => page(&drawing),
+    };
+    match file.write(picture.as_bytes()).and_then(|()| file.keep()) {
+        Ok(path) => {
+            let (lanes, steps) = (drawing.lanes().count(), drawing.steps.len());
+            let (judged, broken) = (drawing.judged, drawing.violations.len());
+            writeln!(
+                out,
+                "{}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations",
+                path.display()
+            )?;
+            Ok(Exit::Code(0))
+        }
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            Ok(FAILED)
+        }
+    }
+}
+
+/// The last part of a path, as the name of the picture.
+fn title(file: &Path) -> String {
+    match file.file_name() {
+        Some(name) if file != Path::new("-") => name.to_string_lossy().into_owned(),
+        _ => "trace".into(),
+    }
+}
+
+/// Reads a trace to its end, and draws it.
+fn draw(title: &str, input: &mut Input) -> Drawing {
+    let (mut builder, mut steps, mut audit) = (Story::builder(), Steps::default(), Audit::default());
+    while let Some(record) = input.next() {
+        builder.record(&record);
+        steps.record(&record);
+        // A record of no use to the rules may be of use to the story: what could not be judged is said by the number of steps.
+        let _ = audit.record(input.place(), record);
+    }
+    let broken: Vec<_> = audit
+        .findings()
+        .iter()
+        .map(|found| Broken {
+            life: usize::try_from(found.life.saturating_sub(1)).unwrap_or(usize::MAX),
+            n: found.violation.step,
+            rule: found.violation.rule,
+            story: found.violation.story.clone(),
+        })
+        .collect();
+    let audited = audit.audited();
+    let mut facts: Vec<(Text, Text)> = Vec::new();
+    let mut fact = |name: &str, value: u64| facts.push((name.into(), value.to_string().into()));
+    fact("steps held to all rules", audited.whole);
+    for (name, value) in [
+        ("held to rules that need no beginning", audited.middle),
+        ("steps where this core does something else", audited.divergences),
+        ("violations that are not drawn", audited.more),
+    ] {
+        if value > 0 {
+            fact(name, value);
+        }
+    }
+    fact("violations", broken.len() as u64);
+    let judged = audited.whole + audited.middle;
+    Drawing { judged, ..of_story(title, &builder.finish(), steps, &broken, facts) }
+}

@@ -1,0 +1,205 @@
+//! Bars, marks and arrows.
+
+use super::xml::{Esc, Px};
+use super::{Page, Place, RIGHT};
+use crate::trace::render::axis::duration;
+use crate::trace::render::drawing::{Bar, Mark, Point};
+use crate::trace::render::look::{ArrowKind, Glyph, Kind, MarkKind};
+use crate::trace::render::stack::Stack;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Height of a thick bar, with the space below it.
+const THICK: f64 = 17.0;
+/// Height of a thin bar, with the space below it.
+const THIN: f64 = 5.0;
+/// Space above and below the bars of a lane.
+const PAD: f64 = 3.0;
+/// Bars that are narrower, and that touch the one before, are not drawn.
+const NARROW: f64 = 0.7;
+/// Arrows that are drawn: more of them hide what they lead to.
+const MOST_ARROWS: usize = 400;
+/// Width of a letter on a bar, on average.
+const LETTER: f64 = 5.6;
+
+/// What is to be seen in the picture, and what is not.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) kinds: BTreeSet<Kind>,
+    pub(super) marks: BTreeSet<MarkKind>,
+    pub(super) arrows: BTreeSet<ArrowKind>,
+    /// Whether a bar ended badly.
+    pub(super) failed: bool,
+    /// Whether an end of a bar is not known.
+    pub(super) open: bool,
+    /// Bars that are too short to be drawn.
+    pub(super) narrow: usize,
+    /// Arrows that are not drawn.
+    pub(super) no_arrows: usize,
+}
+
+/// Height of a lane.
+pub(super) fn height(stack: &Stack) -> f64 {
+    2.0 * PAD + THICK * f64::from(stack.thick) + THIN * f64::from(stack.thin)
+}
+
+/// All bars.
+pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
+    for place in page.places.iter().flatten() {
+        let mut y = place.y + PAD;
+        for (r, row) in place.stack.rows.iter().enumerate() {
+            let thick = r < place.stack.thick as usize;
+            let mut drawn = f64::MIN;
+            for bar in row.iter().map(|i| &place.lane.bars[*i]) {
+                let (from, to) = (page.x(bar.begin), page.x(bar.end));
+                if to - from < NARROW && from - drawn < NARROW {
+                    shown.narrow += 1;
+                    continue;
+                }
+                drawn = to.max(from + 1.0);
+                shown.kinds.insert(bar.kind);
+                shown.failed |= bar.failed;
+                shown.open |= bar.open.begin || bar.open.end;
+                draw(
+                    bar,
+                    from,
+                    drawn.min(RIGHT + 1.0) - from,
+                    y,
+                    if thick { THICK - 2.0 } else { THIN - 2.0 },
+                    out,
+                );
+            }
+            y += if thick { THICK } else { THIN };
+        }
+    }
+}
+
+fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
+    let look = bar.kind.look();
+    let long = duration(bar.end - bar.begin);
+    let name = if bar.label.as_str() == look.name { String::new() } else { format!("{}: ", look.name) };
+    let title = Esc(format!("{name}{}, {long}", bar.label));
+    let radius = if look.thin { 1.0 } else { 2.0 };
+    let (px, py, w, h) = (Px(x), Px(y), Px(width), Px(height));
+    let mut push = |args: std::fmt::Arguments<'_>| out.write_fmt(args).expect("a string takes everything");
+    push(format_args!(
+        "<rect class=\"k-{}\" x=\"{px}\" y=\"{py}\" width=\"{w}\" height=\"{h}\" rx=\"{radius}\"><title>{title}</title></rect>",
+        look.key
+    ));
+    if look.hatched && width > 3.0 {
+        push(format_args!("<rect x=\"{px}\" y=\"{py}\" width=\"{w}\" height=\"{h}\" fill=\"url(#hatch)\"/>"));
+    }
+    if bar.failed {
+        let end = width.min(3.0);
+        let at = Px(x + width - end);
+        push(format_args!(
+            "<rect class=\"failed\" x=\"{at}\" y=\"{py}\" width=\"{}\" height=\"{h}\"/>",
+            Px(end)
+        ));
+    }
+    for (open, at) in [(bar.open.begin, x), (bar.open.end, x + width)] {
+        if open {
+            push(format_args!(
+                "<path class=\"faint-line\" d=\"M{} {py}v{h}\" stroke-width=\"2\" stroke-dasharray=\"2 2\"/>",
+                Px(at)
+            ));
+        }
+    }
+    let letters = letters(width - 8.0);
+    if !look.thin && letters >= 3 {
+        let text = fit(bar.label.as_str(), letters);
+        let (tx, ty) = (Px(x + 4.0), Px(y + height - 4.0));
+        push(format_args!("<text class=\"b t-{}\" x=\"{tx}\" y=\"{ty}\">{}</text>", look.key, Esc(text)));
+    }
+}
+
+/// How many letters of a bar's label go into so many pixels.
+#[expect(clippy::cast_sign_loss, reason = "it is not negative")]
+fn letters(room: f64) -> usize {
+    (room.max(0.0) / LETTER) as usize
+}
+
+/// The beginning of a text, so that it is not longer than so many letters.
+pub(super) fn fit(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// All marks.
+pub(super) fn marks(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
+    for place in page.places.iter().flatten() {
+        for mark in &place.lane.marks {
+            shown.marks.insert(mark.kind);
+            let title = Esc(&mark.label);
+            write!(out, "<g><title>{title}</title>").expect("a string takes everything");
+            glyph(mark.kind, page.x(mark.at), mark_y(place, mark), out);
+            out.push_str("</g>");
+        }
+    }
+}
+
+fn mark_y(place: &Place<'_>, mark: &Mark) -> f64 {
+    match mark.kind.look().glyph {
+        Glyph::Tick if place.stack.thin > 0 => place.y + PAD + THICK * f64::from(place.stack.thick) + 1.5,
+        Glyph::Down => place.y + PAD + 3.0,
+        _ => place.y + PAD + THICK / 2.0 - 1.0,
+    }
+}
+
+/// One mark, around a point.
+pub(super) fn glyph(kind: MarkKind, x: f64, y: f64, out: &mut String) {
+    let look = kind.look();
+    let (px, py, key) = (Px(x), Px(y), look.key);
+    let drawn = match look.glyph {
+        Glyph::Down => write!(out, "<path class=\"m-{key}\" d=\"M{px} {py}m-3.5 -4h7l-3.5 6z\"/>"),
+        Glyph::Disc => write!(out, "<circle class=\"m-{key}\" cx=\"{px}\" cy=\"{py}\" r=\"3.2\"/>"),
+        Glyph::Cross => write!(
+            out,
+            "<path class=\"s-{key}\" d=\"M{px} {py}m-3 -3l6 6m0 -6l-6 6\" fill=\"none\" stroke-width=\"2.2\"/>"
+        ),
+        Glyph::Square => write!(out, "<path class=\"m-{key}\" d=\"M{px} {py}m-3 -3h6v6h-6z\"/>"),
+        Glyph::Tick => {
+            write!(
+                out,
+                "<path class=\"s-{key}\" d=\"M{px} {py}m0 -2.5v5\" fill=\"none\" stroke-width=\"1.4\"/>"
+            )
+        }
+        Glyph::Diamond => write!(out, "<path class=\"m-{key}\" d=\"M{px} {py}m0 -4l4 4l-4 4l-4 -4z\"/>"),
+    };
+    drawn.expect("a string takes everything");
+}
+
+/// Arrows between lanes that are drawn.
+pub(super) fn arrows(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
+    let at = |point: Point| {
+        let place = page.places.get(point.lane as usize)?.as_ref()?;
+        Some((page.x(point.at), place.y + (place.height / 2.0).min(PAD + THICK / 2.0)))
+    };
+    let mut drawn = 0;
+    for arrow in &page.drawing.arrows {
+        let (Some((x, y)), Some((to_x, to_y)), true) = (at(arrow.from), at(arrow.to), drawn < MOST_ARROWS)
+        else {
+            shown.no_arrows += 1;
+            continue;
+        };
+        drawn += 1;
+        shown.arrows.insert(arrow.kind);
+        let bend = ((to_x - x) / 2.0).clamp(6.0, 60.0);
+        let key = arrow.kind.look().0;
+        write!(
+            out,
+            "<path class=\"arrow a-{key}\" d=\"M{} {}C{} {} {} {} {} {}\" marker-end=\"url(#head-{key})\"/>",
+            Px(x),
+            Px(y),
+            Px(x + bend),
+            Px(y),
+            Px(to_x - bend),
+            Px(to_y),
+            Px(to_x),
+            Px(to_y)
+        )
+        .expect("a string takes everything");
+    }
+}
