@@ -36,7 +36,7 @@ mod replay;
 
 pub use context::{Context, Difference, Divergence};
 pub use format::{
-    Checkpoint, DigestAt, End, FORMAT, Gap, Header, Note, Origin, Record, Step, StepNumber, Version,
+    Checkpoint, DigestAt, End, FORMAT, Gap, Header, IMPORTED, Note, Origin, Record, Step, StepNumber, Version,
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
 pub use replay::{Mode, Replay, ReplayError, Report, Seen};
