@@ -3,6 +3,7 @@
 use super::connection::Caller;
 use super::server::plain;
 use super::socket_owner;
+use super::trace;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -12,8 +13,8 @@ use axum::response::Response;
 /// Runs before every route.
 ///
 /// A page whose name was made to point here is known by its `Host`, one that sends a form by its `Origin` or
-/// `Sec-Fetch-Site`. Another user of the machine is known by the owner of the socket; only what changes something
-/// is kept from them.
+/// `Sec-Fetch-Site`. Another user of the machine is known by the owner of the socket; what changes something is kept from them, and so is
+/// the trace, whose files are the owner's alone too.
 pub(super) async fn check(
     ConnectInfo(caller): ConnectInfo<Caller>,
     request: Request,
@@ -23,9 +24,12 @@ pub(super) async fn check(
     if let Err(reason) = allowed(request.uri(), request.headers()) {
         return plain(StatusCode::FORBIDDEN, reason);
     }
-    let changes =
-        !matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() != "/health";
-    if changes && !socket_owner::may_control(caller.peer(), caller.local()) {
+    let is_seen_by_all = match request.uri().path() {
+        "/health" => true,
+        trace::PATH => false,
+        _ => matches!(*request.method(), Method::GET | Method::HEAD),
+    };
+    if !is_seen_by_all && !socket_owner::may_control(caller.peer(), caller.local()) {
         return plain(StatusCode::FORBIDDEN, "this daemon belongs to another user");
     }
     next.run(request).await

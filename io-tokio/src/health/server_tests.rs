@@ -23,7 +23,7 @@ fn start() -> Running {
     let (snapshots, seen) = watch::channel(HealthSnapshot::default());
     let (wishes, shutdowns) = mpsc::channel(4);
     let identity = HealthIdentity { daemon_id: "d-1".into(), ..HealthIdentity::default() };
-    let server = tokio::spawn(listener.serve(identity, Arc::new(Clock::start()), seen, wishes));
+    let server = tokio::spawn(listener.serve(identity, Arc::new(Clock::start()), seen, None, wishes));
     Running { port, snapshots, shutdowns, server }
 }
 
@@ -77,7 +77,7 @@ async fn inv_02_nothing_is_answered_before_the_daemon_serves() {
     assert!(timeout(Duration::from_millis(100), tcp.read_to_end(&mut answer)).await.is_err());
     let (_snapshots, seen) = watch::channel(HealthSnapshot::default());
     let (wishes, _shutdowns) = mpsc::channel(1);
-    tokio::spawn(listener.serve(HealthIdentity::default(), Arc::new(Clock::start()), seen, wishes));
+    tokio::spawn(listener.serve(HealthIdentity::default(), Arc::new(Clock::start()), seen, None, wishes));
     timeout(PATIENCE, tcp.read_to_end(&mut answer)).await.expect("in time").expect("answered");
     assert!(answer.starts_with(b"HTTP/1.1 200"));
 }

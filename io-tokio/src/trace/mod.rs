@@ -1,28 +1,59 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod dump;
+pub mod import;
+pub mod output;
 pub mod replay;
+mod tally;
 
-use crate::cli::Exit;
+use crate::cli::{Exit, explain};
+use crate::config::Env;
 use crate::simulate::{self, Simulate};
 use clap::Subcommand;
+use dump::{Dump, dump};
+use import::{Import, import};
 use longshore_core::trace::Mode;
 use replay::{Replay, replay};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+use tokio::runtime::Runtime;
 
 /// `longshore trace …`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum TraceCommand {
+    /// Write what the flight recorder of a daemon has to a file
+    Dump(Dump),
+    /// Make a trace of the log of another daemon, as far as that tells
+    Import(Import),
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
     /// Let simulated worlds go wrong in every way, and check what the core makes of it
     Simulate(Simulate),
 }
 
+impl TraceCommand {
+    /// With the profile that was said, for what is about a daemon.
+    #[must_use]
+    pub fn of_profile(mut self, profile: String) -> Self {
+        if let Self::Dump(dump) = &mut self {
+            dump.profile = profile;
+        }
+        self
+    }
+}
+
 /// Carries out a command; relative paths are below `cwd`.
-pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
+pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     let done = match command {
+        TraceCommand::Dump(asked) => match runtime.block_on(dump(asked, env, cwd, &mut err)) {
+            Ok(exit) => Ok(exit),
+            Err(error) => writeln!(err, "{}", explain(&error, false)).map(|()| Exit::Failed),
+        },
+        TraceCommand::Import(asked) => match import(asked, cwd, &mut err) {
+            Ok(exit) => Ok(exit),
+            Err(error) => writeln!(err, "{}", explain(&error, false)).map(|()| Exit::Code(2)),
+        },
         TraceCommand::Replay(asked) => replay(&cwd.join(&asked.file), Mode::Strict, &mut out, &mut err)
             .map(|verdict| Exit::Code(verdict.code())),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),

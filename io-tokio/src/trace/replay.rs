@@ -116,6 +116,10 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
 fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     let replayed = report.steps - report.skipped;
     match mode {
+        _ if replayed == 0 && report.imported => (
+            Verdict::Unreadable,
+            "the trace was imported from the log of another daemon: no core recorded it, so there is nothing to replay",
+        ),
         _ if replayed == 0 => (
             Verdict::Unreadable,
             "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint",
