@@ -9,6 +9,8 @@ mod queue;
 mod segments;
 mod tap;
 #[cfg(test)]
+mod tap_tests;
+#[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
