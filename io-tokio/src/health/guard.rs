@@ -24,15 +24,21 @@ pub(super) async fn check(
     if let Err(reason) = allowed(request.uri(), request.headers()) {
         return plain(StatusCode::FORBIDDEN, reason);
     }
-    let is_seen_by_all = match request.uri().path() {
-        "/health" => true,
-        trace::PATH => false,
-        _ => matches!(*request.method(), Method::GET | Method::HEAD),
-    };
-    if !is_seen_by_all && !socket_owner::may_control(caller.peer(), caller.local()) {
+    if !is_for_all(request.method(), request.uri().path())
+        && !socket_owner::may_control(caller.peer(), caller.local())
+    {
         return plain(StatusCode::FORBIDDEN, "this daemon belongs to another user");
     }
     next.run(request).await
+}
+
+/// Whether other users of the machine may ask for it too.
+fn is_for_all(method: &Method, path: &str) -> bool {
+    match path {
+        "/health" => true,
+        trace::PATH => false,
+        _ => matches!(*method, Method::GET | Method::HEAD),
+    }
 }
 
 fn allowed(uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
@@ -98,6 +104,18 @@ mod tests {
         assert!(!verdict(&[host, ("origin", "null")]));
         assert!(!verdict(&[host, ("sec-fetch-site", "cross-site")]));
         assert!(!verdict(&[host, ("sec-fetch-site", "same-site")]));
+    }
+
+    #[test]
+    fn what_changes_something_and_the_trace_are_for_the_owner() {
+        for path in ["/health", "/nothing"] {
+            assert!(is_for_all(&Method::GET, path) && is_for_all(&Method::HEAD, path), "{path}");
+        }
+        assert!(is_for_all(&Method::POST, "/health"), "clients of today ask so");
+        for (method, path) in [(Method::POST, "/shutdown"), (Method::GET, "/trace"), (Method::HEAD, "/trace")]
+        {
+            assert!(!is_for_all(&method, path), "{method} {path}");
+        }
     }
 
     #[test]
