@@ -323,8 +323,8 @@ fn our_own_keys_are_read_from_file_and_flags() {
 
 #[test]
 fn the_flight_recorder_gets_its_share_of_the_disk_unless_somebody_says_otherwise() {
-    let budget = |env: &[(&str, &str)], json: &str| case(env, json).good().trace_budget;
     const MIB: u64 = 1 << 20;
+    let budget = |env: &[(&str, &str)], json: &str| case(env, json).good().trace_budget;
     for (json, want) in [
         ("{}", Some(64 * MIB)),
         (r#"{"disk_budget":"160MiB"}"#, Some(10 * MIB)),

@@ -123,22 +123,20 @@ fn from_disk(
 }
 
 fn summary(name: &str, tally: &Tally, source: &Source) -> String {
-    let count = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
-    let lives = count(tally.lives, "life").replace("lifes", "lives");
-    let mut text = format!("{name}: {} of {lives}", count(tally.steps, "step"));
-    if tally.gaps > 0 {
-        text.push_str(&format!(", with {}", count(tally.gaps, "gap")));
-    }
-    if let Some(last) = tally.last() {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let (steps, lives) = (count(tally.steps, "step", "steps"), count(tally.lives, "life", "lives"));
+    let gaps = match tally.gaps {
+        0 => String::new(),
+        gaps => format!(", with {}", count(gaps, "gap", "gaps")),
+    };
+    let last = tally.last().map_or_else(String::new, |last| {
         let time =
-            Timestamp::from_millisecond(last.wall.0).map_or_else(|_| "no time".to_owned(), |t| t.to_string());
-        text.push_str(&format!("; the last is step {} of {time}", last.n));
-    }
-    match source {
-        Source::Daemon(pid) => {
-            text.push_str(&format!(", where the daemon (pid {pid}) was when it was asked"))
-        }
-        Source::Disk => {}
-    }
-    text
+            Timestamp::from_millisecond(last.wall.0).map_or_else(|_| "?".to_owned(), |time| time.to_string());
+        format!("; the last is step {} of {time}", last.n)
+    });
+    let until = match source {
+        Source::Daemon(pid) => format!(", where the daemon (pid {pid}) was when it was asked"),
+        Source::Disk => String::new(),
+    };
+    format!("{name}: {steps} of {lives}{gaps}{last}{until}")
 }

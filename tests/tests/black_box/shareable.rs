@@ -125,7 +125,7 @@ fn daemon_id(bed: &Bed) -> String {
 
 /// What an agent was given and has said really had the mark: then that it is nowhere else says something.
 fn was_at_work(bed: &Bed, task: &TaskId) {
-    let told: String = bed.plane.transcript(task).iter().map(|message| format!("{message:?}")).collect();
+    let told = format!("{:?}", bed.plane.transcript(task));
     for place in ["said", "thought", "tool-input", "tool-output"] {
         assert!(told.contains(&secret(place)), "{place} was said: {told}");
     }

@@ -238,7 +238,8 @@ fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usi
     life.run(claim);
     match said {
         Said::Received => {
-            life.api(now, ApiReply::Claimed { offers: vec![offer(key, about)], unusable: 0 }, Vec::new())
+            let offers = vec![offer(key, about)];
+            life.api(now, ApiReply::Claimed { offers, unusable: 0 }, Vec::new());
         }
         Said::Picked => life.facts(now, vec![phase(claim, PhaseName::Preparing)]),
         Said::Prepared => {

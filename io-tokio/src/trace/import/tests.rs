@@ -115,6 +115,7 @@ fn good(text: &str) -> Imported {
 
 #[test]
 fn a_day_of_a_daemon_is_told_with_its_tasks_and_their_ends() {
+    use PhaseName::{Preparing, Reporting, Running, Settling, Starting};
     let day = good(DAY);
     let [header] = day.headers.as_slice() else { panic!("one life") };
     assert!(header.is_imported() && header.from.is_none());
@@ -143,7 +144,6 @@ fn a_day_of_a_daemon_is_told_with_its_tasks_and_their_ends() {
         };
         facts.iter().filter_map(of).collect()
     };
-    use PhaseName::{Preparing, Reporting, Running, Settling, Starting};
     assert_eq!(phases(0), [Preparing, Starting, Running, Settling]);
     assert_eq!(phases(1), [Preparing, Settling, Reporting], "no line says that it was launched");
     let reports: Vec<(u64, ReportKind)> = facts
