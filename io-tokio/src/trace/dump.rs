@@ -1,6 +1,6 @@
 //! `longshore trace dump`: what the flight recorder of a daemon has, as one file that can be given away.
 
-use super::output::{Output, OutputError};
+use super::destination::{Destination, DestinationError};
 use super::tally::Tally;
 use crate::cli::{Exit, Which};
 use crate::config::Env;
@@ -34,7 +34,7 @@ pub enum DumpError {
     Control(#[from] ControlError),
     /// The trace cannot be written.
     #[error(transparent)]
-    Output(#[from] OutputError),
+    Destination(#[from] DestinationError),
     /// Nobody has recorded anything.
     #[error(
         "there is nothing recorded in {}: a daemon of this profile records there while it runs, unless trace_budget is 0",
@@ -70,7 +70,7 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     let which = Which { profile: asked.profile.clone(), health_port: asked.health_port.clone() };
     let place = Place::find(&which, env)?;
     let path = asked.output.as_ref().map(|path| cwd.join(path));
-    let mut output = Output::create(path.as_deref())?;
+    let mut output = Destination::create(path.as_deref())?;
     let mut tally = Tally::default();
     let mut pass = |bytes: &[u8]| {
         tally.pass(bytes);
@@ -109,7 +109,7 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
 
 fn from_disk(
     place: &Place,
-    mut pass: impl FnMut(&[u8]) -> Result<(), OutputError>,
+    mut pass: impl FnMut(&[u8]) -> Result<(), DestinationError>,
 ) -> Result<Source, DumpError> {
     let dir = place.trace_dir();
     let failed = |error: io::Error| match error.kind() {

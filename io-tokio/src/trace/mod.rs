@@ -1,8 +1,8 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
+pub mod destination;
 pub mod dump;
 pub mod import;
-pub mod output;
 pub mod replay;
 mod tally;
 

@@ -9,7 +9,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-use super::output::{Output, OutputError};
+use super::destination::{Destination, DestinationError};
 use crate::cli::Exit;
 use clap::ValueEnum;
 use clock::Day;
@@ -80,7 +80,7 @@ pub enum ImportError {
     },
     /// The trace cannot be written.
     #[error(transparent)]
-    Output(#[from] OutputError),
+    Destination(#[from] DestinationError),
     /// It is another kind of file.
     #[error(
         "none of the {lines} lines is one that the multica daemon writes, so there is nothing to import; name its daemon.log, or \
@@ -139,7 +139,7 @@ impl Count {
 /// See [`ImportError`].
 pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, ImportError> {
     let path = asked.output.as_ref().map(|path| cwd.join(path));
-    let mut output = Output::create(path.as_deref())?;
+    let mut output = Destination::create(path.as_deref())?;
     let zone = asked.time_zone.clone().unwrap_or_else(TimeZone::system);
     let mut files = Vec::new();
     for file in asked.files.iter().map(|file| cwd.join(file)) {

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Why a trace cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum OutputError {
+pub enum DestinationError {
     /// Nothing is ever written over.
     #[error("{} exists already: name a file that does not, or move it away", path.display())]
     Exists {
@@ -36,7 +36,7 @@ pub enum OutputError {
 
 /// A trace that is being written. One that is dropped before [`finish`](Self::finish) leaves no file.
 #[derive(Debug)]
-pub struct Output {
+pub struct Destination {
     form: Form,
     /// The file while it is written, and where it goes.
     file: Option<(TempPath, PathBuf)>,
@@ -49,23 +49,23 @@ enum Form {
     Gzip(GzEncoder<BufWriter<File>>),
 }
 
-impl Output {
+impl Destination {
     /// Begins a new file, mode 0600, compressed by gzip if its name ends in `.gz`; without one standard output is written.
     ///
     /// # Errors
     /// The file is there already or cannot be made, or standard output is a terminal.
-    pub fn create(path: Option<&Path>) -> Result<Self, OutputError> {
+    pub fn create(path: Option<&Path>) -> Result<Self, DestinationError> {
         let Some(path) = path else {
             if io::stdout().is_terminal() {
-                return Err(OutputError::Terminal);
+                return Err(DestinationError::Terminal);
             }
             return Ok(Self { form: Form::Stdout(BufWriter::new(io::stdout())), file: None });
         };
         // Told before the work is done; that it stays so is seen to at the end.
         if path.symlink_metadata().is_ok() {
-            return Err(OutputError::Exists { path: path.to_owned() });
+            return Err(DestinationError::Exists { path: path.to_owned() });
         }
-        let failed = |error| OutputError::File { path: path.to_owned(), error };
+        let failed = |error| DestinationError::File { path: path.to_owned(), error };
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (file, temporary) = NamedTempFile::new_in(dir).map_err(failed)?.into_parts();
         let file = BufWriter::new(file);
@@ -89,7 +89,7 @@ impl Output {
     ///
     /// # Errors
     /// The disk refuses, or who reads standard output has gone.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), DestinationError> {
         let written = match &mut self.form {
             Form::Stdout(out) => out.write_all(bytes),
             Form::Plain(file) => file.write_all(bytes),
@@ -102,7 +102,7 @@ impl Output {
     ///
     /// # Errors
     /// The disk refuses, or somebody else has made a file of this name meanwhile.
-    pub fn finish(mut self) -> Result<(), OutputError> {
+    pub fn finish(mut self) -> Result<(), DestinationError> {
         let flushed = match &mut self.form {
             Form::Stdout(out) => out.flush(),
             Form::Plain(file) => file.flush(),
@@ -111,15 +111,15 @@ impl Output {
         flushed.map_err(|error| self.failed(error))?;
         let Some((temporary, path)) = self.file else { return Ok(()) };
         temporary.persist_noclobber(&path).map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => OutputError::Exists { path },
-            _ => OutputError::File { path, error: error.error },
+            io::ErrorKind::AlreadyExists => DestinationError::Exists { path },
+            _ => DestinationError::File { path, error: error.error },
         })
     }
 
-    fn failed(&self, error: io::Error) -> OutputError {
+    fn failed(&self, error: io::Error) -> DestinationError {
         match &self.file {
-            Some((_, path)) => OutputError::File { path: path.clone(), error },
-            None => OutputError::Stdout(error),
+            Some((_, path)) => DestinationError::File { path: path.clone(), error },
+            None => DestinationError::Stdout(error),
         }
     }
 }
@@ -136,14 +136,14 @@ mod tests {
     fn a_file_is_there_when_it_is_whole_and_is_private() {
         let dir = tempfile::tempdir().expect("temp");
         let path = dir.path().join("run.jsonl");
-        let mut output = Output::create(Some(&path)).expect("begun");
+        let mut output = Destination::create(Some(&path)).expect("begun");
         output.write(b"line\n").expect("written");
         assert!(!path.exists(), "not yet");
         output.finish().expect("finished");
         assert_eq!(fs::read(&path).expect("there"), b"line\n");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
 
-        drop(Output::create(Some(&dir.path().join("other"))).expect("begun"));
+        drop(Destination::create(Some(&dir.path().join("other"))).expect("begun"));
         assert_eq!(fs::read_dir(dir.path()).expect("lists").count(), 1, "what was given up left nothing");
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn a_name_that_ends_in_gz_is_compressed() {
         let dir = tempfile::tempdir().expect("temp");
         let path = dir.path().join("run.jsonl.gz");
-        let mut output = Output::create(Some(&path)).expect("begun");
+        let mut output = Destination::create(Some(&path)).expect("begun");
         output.write(b"line\n").expect("written");
         output.finish().expect("finished");
         let mut text = String::new();
@@ -163,14 +163,14 @@ mod tests {
     fn nothing_is_written_over() {
         let dir = tempfile::tempdir().expect("temp");
         let path = dir.path().join("run.jsonl");
-        let late = Output::create(Some(&path)).expect("begun");
+        let late = Destination::create(Some(&path)).expect("begun");
         fs::write(&path, "mine").expect("written");
-        for refused in [late.finish(), Output::create(Some(&path)).map(drop)] {
+        for refused in [late.finish(), Destination::create(Some(&path)).map(drop)] {
             let text = refused.expect_err("it is there").to_string();
             assert!(text.contains("run.jsonl exists already"), "{text}");
         }
         assert_eq!(fs::read(&path).expect("there"), b"mine");
-        let nowhere = Output::create(Some(&dir.path().join("none/x"))).expect_err("no directory");
+        let nowhere = Destination::create(Some(&dir.path().join("none/x"))).expect_err("no directory");
         assert!(nowhere.to_string().contains("none/x cannot be written"), "{nowhere}");
     }
 }
