@@ -35,8 +35,9 @@ impl fmt::Display for Version {
 
 /// Source of a trace that no core of this project recorded: it was made from the log of another daemon. Its events are what that log says. Its
 /// effects are what the log says too, and no requests: [`Effect::Fact`](crate::effect::Effect::Fact),
-/// [`Effect::Runtime`](crate::effect::Effect::Runtime), and [`Effect::Keep`](crate::effect::Effect::Keep) for what was to be reported. What the
-/// log does not say is not in it, so no core can be fed with it, and there is nothing to replay or to compare.
+/// [`Effect::Runtime`](crate::effect::Effect::Runtime), [`Effect::Keep`](crate::effect::Effect::Keep) for what was to be reported, and
+/// [`Effect::Forget`](crate::effect::Effect::Forget). What the log does not say is not in it, so no core can be fed with it, and there is nothing to
+/// replay or to compare.
 pub const IMPORTED: &str = "imported";
 
 /// Number of a step in one life of a daemon: 0 is its creation, 1 its first event.

@@ -291,7 +291,8 @@ fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usi
             life.api(now, ApiReply::Task { status }, vec![Effect::Fact { fact }]);
         }
         Said::Discarded => {
-            let effects = vec![keep(life, claim, about, None), released(claim)];
+            let mut effects = vec![keep(life, claim, about, None)];
+            effects.extend(over(claim));
             life.facts(now, effects);
         }
         _ => {}
@@ -343,12 +344,15 @@ fn keep(life: &mut Life, claim: usize, about: &About, report: Option<ReportKind>
 }
 
 /// The log does not count tries: that it was taken is all that it says.
-fn reported(claim: usize, report: ReportKind) -> [Effect; 2] {
-    [Effect::Fact { fact: Fact::Reported { claim: key(claim), report, tries: 1 } }, released(claim)]
+fn reported(claim: usize, report: ReportKind) -> impl Iterator<Item = Effect> {
+    let fact = Fact::Reported { claim: key(claim), report, tries: 1 };
+    std::iter::once(Effect::Fact { fact }).chain(over(claim))
 }
 
-fn released(claim: usize) -> Effect {
-    Effect::Fact { fact: Fact::Released { claim: key(claim), slot: None } }
+/// Nothing comes after it. Which slot it had is not told.
+fn over(claim: usize) -> [Effect; 2] {
+    let claim = key(claim);
+    [Effect::Fact { fact: Fact::Released { claim, slot: None } }, Effect::Forget { claim }]
 }
 
 fn phase(claim: usize, phase: PhaseName) -> Effect {

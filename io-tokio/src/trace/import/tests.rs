@@ -156,7 +156,9 @@ fn a_day_of_a_daemon_is_told_with_its_tasks_and_their_ends() {
     let failed = ReportKind::Fail { reason: FailReason::ProcessFailure };
     assert_eq!(reports, [(offers[0].claim.0, ReportKind::Complete), (offers[1].claim.0, failed)]);
     let released = facts.iter().filter(|fact| matches!(fact, Fact::Released { .. })).count();
-    assert_eq!(released, 3, "the cancelled one is over too");
+    let forgotten = |effect: &&Effect| matches!(effect, Effect::Forget { .. });
+    let forgotten = day.steps.iter().flat_map(|step| step.effects.iter().flatten()).filter(forgotten).count();
+    assert_eq!((released, forgotten), (3, 3), "the cancelled one is over too");
 
     let ends: Vec<_> = day
         .steps
