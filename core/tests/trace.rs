@@ -352,6 +352,22 @@ fn a_trace_of_events_alone_is_replayed_and_observed() {
 }
 
 #[test]
+fn what_was_imported_is_read_and_never_fed_to_a_core() {
+    let mut tape = Tape::new(3);
+    tape.steps(50);
+    // Another daemon's log knows of no core: the same events, and effects that this one would not have had.
+    let lines = text(&tape.lines).replacen(r#""source":"test""#, r#""source":"imported""#, 1);
+    let lines = lines.replace(r#""fact":"ready""#, r#""fact":"unauthorized""#);
+    for mode in [Mode::Strict, Mode::EventsOnly] {
+        let report = replay(lines.as_bytes(), mode).expect("every record is in its place");
+        assert!(report.imported);
+        assert_eq!((report.steps, report.skipped, report.compared, report.lives), (51, 51, 0, 0));
+    }
+    let torn = lines.replacen(r#"{"rec":"step","n":7,"#, r#"{"rec":"step","n":8,"#, 1);
+    assert!(matches!(replay(torn.as_bytes(), Mode::Strict), Err(ReplayError::Order { expected: 7, .. })));
+}
+
+#[test]
 fn a_step_is_written_as_format_1_0_says() {
     let mut out = Vec::new();
     let event = Event::Api { op: OpId(12), r: Ok(ApiReply::Done) };

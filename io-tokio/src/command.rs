@@ -60,7 +60,7 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
             let debug = local.debug || debug_wanted(env);
             runtime.block_on(local::run(&local, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
         }
-        Command::Trace(command) => trace::perform(&command, cwd),
+        Command::Trace(command) => trace::perform(&command, &runtime, env, cwd),
         Command::Version(_) => Exit::Success,
     }
 }
@@ -148,7 +148,7 @@ async fn serve(
     let pid_file = Place::of(&settings).pid_file();
     let token = redactor.register(&settings.token);
     let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
-    let records = whole.into_iter().chain([flight_recorder(&settings)]).collect();
+    let records = whole.into_iter().chain(flight_recorder(&settings)).collect();
     let on_sigterm = settings.on_sigterm;
     let service = Service::new(Start {
         settings,

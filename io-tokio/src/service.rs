@@ -14,7 +14,6 @@ use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
 use crate::tempdir;
-use crate::trace_sink::{DEFAULT_BUDGET, MIN_BUDGET};
 use longshore_core::config::{ClaimMode, Config};
 use longshore_core::effect::ExitReport;
 use longshore_core::event::Event;
@@ -172,7 +171,7 @@ impl Service {
     pub async fn run(self) -> Result<ExitReport, ServeError> {
         let Self { driver, health, health_identity, snapshots, clock, temp_base, found: left, owner } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
-        let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, shutdowns));
+        let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, driver.tap(), shutdowns));
         let events = driver.events();
         let wishes = tokio::spawn(async move {
             while let Some(ShutdownRequest { how }) = wishes.recv().await {
@@ -248,10 +247,10 @@ fn why_none(found: &Discovery) -> String {
     if problems.is_empty() { String::new() } else { format!(" ({})", problems.join("; ")) }
 }
 
-/// The flight recorder of a daemon with these settings: a share of the disk budget.
-pub fn flight_recorder(settings: &Settings) -> Record {
-    let share = settings.disk_budget.map_or(DEFAULT_BUDGET, |all| (all / 16).min(DEFAULT_BUDGET));
-    Record::Flight { dir: state_dir(settings).join("trace"), budget: share.max(MIN_BUDGET) }
+/// The flight recorder of a daemon with these settings, unless they turn it off.
+pub fn flight_recorder(settings: &Settings) -> Option<Record> {
+    let dir = state_dir(settings).join("trace");
+    settings.trace_budget.map(|budget| Record::Flight { dir, budget })
 }
 
 /// Where our own state of a profile is.

@@ -15,6 +15,7 @@ mod gate;
 mod home;
 mod port;
 mod processes;
+mod traces;
 
 pub use agents::{AGENT_WORK, CLAUDE_SESSION_LOST, Invocation};
 pub use commands::{RunningCommand, Said};
@@ -24,3 +25,4 @@ pub use gate::{Gate, HeldReader};
 pub use home::Home;
 pub use port::ReservedPort;
 pub use processes::{carrying, heed_interrupts, is_alive, signal, wait_for_end};
+pub use traces::trace_text;

@@ -13,6 +13,7 @@ use crate::time::{Instant, Now, UnixMillis};
 use serde::Serialize;
 use serde_json::Error;
 use serde_json::value::RawValue;
+use std::io;
 
 #[derive(Serialize)]
 #[serde(tag = "rec", rename_all = "snake_case")]
@@ -44,9 +45,33 @@ enum Line<'a> {
     },
 }
 
+/// Takes what the serialiser writes. Most of it is one byte at a time, and a recorder does this with every step: a byte that is pushed costs a
+/// fraction of a slice that is appended.
+struct Bytes<'a>(&'a mut Vec<u8>);
+
+impl io::Write for Bytes<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            bytes => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn line(out: &mut Vec<u8>, line: &Line<'_>) -> Result<(), Error> {
     let before = out.len();
-    match serde_json::to_writer(&mut *out, line) {
+    match serde_json::to_writer(Bytes(out), line) {
         Ok(()) => {
             out.push(b'\n');
             Ok(())

@@ -33,6 +33,13 @@ impl fmt::Display for Version {
     }
 }
 
+/// Source of a trace that no core of this project recorded: it was made from the log of another daemon. Its events are what that log says. Its
+/// effects are what the log says too, and no requests: [`Effect::Fact`](crate::effect::Effect::Fact),
+/// [`Effect::Runtime`](crate::effect::Effect::Runtime), [`Effect::Keep`](crate::effect::Effect::Keep) for what was to be reported, and
+/// [`Effect::Forget`](crate::effect::Effect::Forget). What the log does not say is not in it, so no core can be fed with it, and there is nothing to
+/// replay or to compare.
+pub const IMPORTED: &str = "imported";
+
 /// Number of a step in one life of a daemon: 0 is its creation, 1 its first event.
 pub type StepNumber = u64;
 
@@ -43,7 +50,7 @@ pub struct Header {
     pub format: Version,
     /// Version of the core that decided.
     pub core: String,
-    /// What kind of program recorded: `daemon`, `simulator`, …
+    /// What kind of program recorded: `daemon`, `simulator`, … or [`IMPORTED`].
     pub source: String,
     /// Seed of the core's generator.
     #[serde(with = "hex_seed")]
@@ -62,6 +69,11 @@ impl Header {
     pub fn new(source: impl Into<String>, config: Config, seed: Seed, start: Now) -> Self {
         let core = env!("CARGO_PKG_VERSION").to_owned();
         Self { format: FORMAT, core, source: source.into(), seed, start, config, from: None }
+    }
+
+    /// Whether the trace was made from the log of another daemon, see [`IMPORTED`].
+    pub fn is_imported(&self) -> bool {
+        self.source == IMPORTED
     }
 
     /// Whether both headers are about the same life of a daemon.

@@ -110,6 +110,8 @@ pub struct Report {
     pub end: Option<String>,
     /// Version of the core that recorded the last segment.
     pub core: String,
+    /// Whether something was imported, see [`IMPORTED`](super::IMPORTED): it is read, and not replayed.
+    pub imported: bool,
 }
 
 /// A step of a replay, for an observer.
@@ -227,7 +229,16 @@ impl Replay {
         self.report.end = None;
         let same_life = self.header.as_ref().is_some_and(|old| old.same_life(&header));
         let (config, seed, start, from) = (header.config.clone(), header.seed, header.start, header.from);
+        let imported = header.is_imported();
         self.header = Some(header);
+        self.report.imported |= imported;
+        if imported {
+            // No core went through this: one that is fed with it would only find what it knows nothing of.
+            self.daemon = None;
+            self.context.clear();
+            (self.last, self.sure) = (from.map(|from| from.n), None);
+            return Ok(());
+        }
         let Some(from) = from else {
             self.out.clear();
             self.context.clear();

@@ -49,7 +49,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             let prompt = prompt.unwrap_or_default();
             Command::Local(Local { prompt, dir, resume, flags: global.into_flags(), debug })
         }
-        Some(Top::Trace(trace)) => Command::Trace(trace),
+        Some(Top::Trace(trace)) => Command::Trace(trace.of_profile(global.profile)),
     })
 }
 
@@ -252,9 +252,12 @@ struct Start {
     /// How tasks are claimed: auto, per-runtime or batch
     #[arg(long, value_name = "MODE")]
     claim_mode: Option<String>,
-    /// Space that the daemon's own state may take, such as 4GiB; 0 is no limit. The flight recorder takes a sixteenth, 64MiB at most
+    /// Space that the daemon's own state may take, such as 4GiB; 0 is no limit
     #[arg(long, value_name = "SIZE")]
     disk_budget: Option<String>,
+    /// Space that the flight recorder may take, from 1MiB; 0 turns it off. Default: a sixteenth of the disk budget, at most 64MiB
+    #[arg(long, value_name = "SIZE")]
+    trace_budget: Option<String>,
     /// Space that must be free for a task to be prepared, such as 256MiB; 0 is no limit
     #[arg(long, value_name = "SIZE")]
     min_free_space: Option<String>,
@@ -293,6 +296,7 @@ impl Start {
             health_port: self.health_port,
             claim_mode: self.claim_mode,
             disk_budget: self.disk_budget,
+            trace_budget: self.trace_budget,
             min_free_space: self.min_free_space,
             on_sigterm: self.on_sigterm,
             ..global

@@ -3,6 +3,7 @@
 use super::command::Command;
 use crate::config::{Env, Settings};
 use crate::secret::Secret;
+use crate::trace::TraceCommand;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -18,8 +19,8 @@ const TASK_VARIABLES: [&str; 3] = ["MULTICA_AGENT_ID", "MULTICA_TASK_ID", "MULTI
 /// Why nothing is done.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StartRefusal {
-    /// An agent would start or stop the daemon of its user, or read its log.
-    #[error("`longshore daemon {command}` does nothing inside of a task ({signal}); use a shell of your own")]
+    /// An agent would start or stop the daemon of its user, or read its log or its trace.
+    #[error("`longshore {command}` does nothing inside of a task ({signal}); use a shell of your own")]
     InTask {
         /// What was to be done.
         command: &'static str,
@@ -46,10 +47,12 @@ fn profile_flag(profile: &str) -> String {
 /// What can be told before the settings are read.
 pub(super) fn check(command: &Command, env: &Env, cwd: &Path) -> Result<(), StartRefusal> {
     let command = match command {
-        Command::DaemonStart(_) => "start",
-        Command::DaemonStop(_) => "stop",
-        Command::DaemonRestart(_) => "restart",
-        Command::DaemonLogs(_) => "logs",
+        Command::DaemonStart(_) => "daemon start",
+        Command::DaemonStop(_) => "daemon stop",
+        Command::DaemonRestart(_) => "daemon restart",
+        Command::DaemonLogs(_) => "daemon logs",
+        // It tells of the tasks of others.
+        Command::Trace(TraceCommand::Dump(_)) => "trace dump",
         // An agent may ask how the daemon is that runs it.
         _ => return Ok(()),
     };

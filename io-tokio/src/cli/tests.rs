@@ -29,7 +29,7 @@ fn every_flag_of_daemon_start_is_read() {
     let line = "daemon start --foreground --detached --log-target both --daemon-id i --device-name d --runtime-name r --workspaces-root w \
         --poll-interval 1s --heartbeat-interval=2s --agent-timeout 0 --codex-semantic-inactivity-timeout 3s \
         --codex-handshake-timeout 4s --max-concurrent-tasks -1 --no-auto-update --auto-update-interval 5s \
-        --no-auto-reload --health-port 6 --claim-mode batch --disk-budget 7 --min-free-space 8 \
+        --no-auto-reload --health-port 6 --claim-mode batch --disk-budget 7 --trace-budget 9 --min-free-space 8 \
         --on-sigterm drain --record t --server-url u --profile p --debug --log-level info --log-format json";
     let text = |t: &str| Some(t.to_owned());
     let flags = Flags {
@@ -51,6 +51,7 @@ fn every_flag_of_daemon_start_is_read() {
         health_port: text("6"),
         claim_mode: text("batch"),
         disk_budget: text("7"),
+        trace_budget: text("9"),
         min_free_space: text("8"),
         on_sigterm: text("drain"),
         log_level: text("info"),

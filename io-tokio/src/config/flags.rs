@@ -41,6 +41,8 @@ pub struct Flags {
     pub claim_mode: Option<String>,
     /// `--disk-budget`
     pub disk_budget: Option<String>,
+    /// `--trace-budget`
+    pub trace_budget: Option<String>,
     /// `--min-free-space`
     pub min_free_space: Option<String>,
     /// `--on-sigterm`

@@ -10,9 +10,11 @@ use super::layers::{Layers, Places, Zero};
 use super::modes::{ClaimMode, OnSigterm};
 use super::profile::{Profile, StateDirs};
 use super::server_url::{self, DEFAULT_SERVER_URL};
+use super::size;
 use super::token_file::TokenFile;
 use crate::log::{LogFormat, LogLevel};
 use crate::secret::Secret;
+use crate::trace_sink::{DEFAULT_BUDGET, MIN_BUDGET};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -116,6 +118,8 @@ pub struct Settings {
     pub agent_temp_base: Option<PathBuf>,
     /// Bytes that state of our own may take; `None` is no limit.
     pub disk_budget: Option<u64>,
+    /// Bytes that the flight recorder may take, at least 1 MiB and no more than the disk budget; `None` is no recorder.
+    pub trace_budget: Option<u64>,
     /// Bytes that must be free for a task to be claimed; `None` is no limit.
     pub min_free_space: Option<u64>,
     /// What SIGTERM does.
@@ -210,6 +214,9 @@ impl Settings {
         let prepare = at(None, "LONGSHORE_PREPARE_TIMEOUT", "");
         let claim_mode = at(flag("--claim-mode", flags.claim_mode.as_ref()), "", "claim_mode");
         let budget = at(flag("--disk-budget", flags.disk_budget.as_ref()), "", "disk_budget");
+        let disk_budget = l.size("disk_budget", budget, Some(DISK_BUDGET))?;
+        let trace =
+            at(flag("--trace-budget", flags.trace_budget.as_ref()), "LONGSHORE_TRACE_BUDGET", "trace_budget");
         let free = at(flag("--min-free-space", flags.min_free_space.as_ref()), "", "min_free_space");
         let sigterm =
             at(flag("--on-sigterm", flags.on_sigterm.as_ref()), "LONGSHORE_ON_SIGTERM", "on_sigterm");
@@ -230,7 +237,8 @@ impl Settings {
             prepare_timeout: l.positive("prepare_timeout", prepare, Zero::Refused, PREPARE_TIMEOUT)?,
             keep_env_after_task: matches!(env.text("MULTICA_KEEP_ENV_AFTER_TASK")?, Some("true" | "1")),
             agent_temp_base: env.path("MULTICA_AGENT_TEMP_BASE"),
-            disk_budget: l.size("disk_budget", budget, Some(DISK_BUDGET))?,
+            disk_budget,
+            trace_budget: trace_budget(&mut l, trace, disk_budget)?,
             min_free_space: l.size("min_free_space", free, Some(MIN_FREE_SPACE))?,
             on_sigterm: l.word("on_sigterm", sigterm)?,
             allow_dangerous_env: file.bool("allow_dangerous_env")?.unwrap_or(false),
@@ -317,6 +325,22 @@ fn slots_of(l: &mut Layers<'_>, at: Places<'_>) -> Result<u16, ConfigError> {
             Err(ConfigError::value(place.clone(), Some(&value), "it is too large", expected))
         }
         _ => Ok(slots),
+    }
+}
+
+/// What the flight recorder may take: a sixteenth of the disk budget and no more than 64 MiB, unless somebody says otherwise.
+fn trace_budget(l: &mut Layers<'_>, at: Places<'_>, disk: Option<u64>) -> Result<Option<u64>, ConfigError> {
+    let share = disk.map_or(DEFAULT_BUDGET, |all| (all / 16).min(DEFAULT_BUDGET)).max(MIN_BUDGET);
+    let Some(said) = l.text("trace_budget", at)? else { return Ok(Some(share)) };
+    let expected = "a size from 1MiB up to the disk budget; 0 turns the flight recorder off";
+    let bytes = size::parse(&said.text).map_err(|problem| said.wrong(problem, expected))?;
+    match bytes {
+        0 => Ok(None),
+        bytes if bytes < MIN_BUDGET => Err(said.wrong("it is too small to record anything of use", expected)),
+        bytes if disk.is_some_and(|disk| bytes > disk) => {
+            Err(said.wrong("it is more than the whole disk budget", expected))
+        }
+        bytes => Ok(Some(bytes)),
     }
 }
 

@@ -322,6 +322,35 @@ fn our_own_keys_are_read_from_file_and_flags() {
 }
 
 #[test]
+fn the_flight_recorder_gets_its_share_of_the_disk_unless_somebody_says_otherwise() {
+    const MIB: u64 = 1 << 20;
+    let budget = |env: &[(&str, &str)], json: &str| case(env, json).good().trace_budget;
+    for (json, want) in [
+        ("{}", Some(64 * MIB)),
+        (r#"{"disk_budget":"160MiB"}"#, Some(10 * MIB)),
+        (r#"{"disk_budget":"2MiB"}"#, Some(MIB)),
+        (r#"{"disk_budget":0}"#, Some(64 * MIB)),
+        (r#"{"trace_budget":"200MiB"}"#, Some(200 * MIB)),
+        (r#"{"trace_budget":"1MiB","disk_budget":0}"#, Some(MIB)),
+        (r#"{"trace_budget":0}"#, None),
+    ] {
+        assert_eq!(budget(&[], json), want, "{json}");
+    }
+    assert_eq!(budget(&[("LONGSHORE_TRACE_BUDGET", "0")], r#"{"trace_budget":"2MiB"}"#), None);
+    let flagged =
+        case(&[("LONGSHORE_TRACE_BUDGET", "0")], "{}").with(|f| f.trace_budget = Some("3MiB".into()));
+    assert_eq!(flagged.good().trace_budget, Some(3 * MIB));
+    for (json, why) in [
+        (r#"{"trace_budget":1048575}"#, "too small"),
+        (r#"{"trace_budget":"5GiB"}"#, "more than the whole disk budget"),
+        (r#"{"trace_budget":"-1"}"#, "the unit is none"),
+    ] {
+        let error = case(&[], json).error();
+        assert!(error.contains("trace_budget") && error.contains(why) && error.contains("1MiB"), "{error}");
+    }
+}
+
+#[test]
 fn the_daemon_does_not_take_the_tasks_token() {
     let s = case(&[("MULTICA_TOKEN", "mat_x")], r#"{"token":" mul_y\n"}"#).good();
     assert_eq!(s.token.expose(), "mul_y");

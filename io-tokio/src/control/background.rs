@@ -204,6 +204,7 @@ fn arguments(start: &DaemonStart) -> Vec<OsString> {
         health_port,
         claim_mode,
         disk_budget,
+        trace_budget,
         min_free_space,
         on_sigterm,
         log_level,
@@ -224,6 +225,7 @@ fn arguments(start: &DaemonStart) -> Vec<OsString> {
         ("--health-port", health_port),
         ("--claim-mode", claim_mode),
         ("--disk-budget", disk_budget),
+        ("--trace-budget", trace_budget),
         ("--min-free-space", min_free_space),
         ("--on-sigterm", on_sigterm),
         ("--log-level", log_level),
@@ -260,7 +262,7 @@ mod tests {
         let line = "longshore daemon start --daemon-id i --device-name=d --runtime-name r --workspaces-root w \
             --poll-interval 1s --heartbeat-interval=2s --agent-timeout 0s --codex-semantic-inactivity-timeout 3s \
             --codex-handshake-timeout 4s --max-concurrent-tasks -1 --no-auto-update --auto-update-interval 5s \
-            --no-auto-reload --health-port 6 --claim-mode batch --disk-budget 7 --min-free-space 8 \
+            --no-auto-reload --health-port 6 --claim-mode batch --disk-budget 7 --trace-budget 9 --min-free-space 8 \
             --on-sigterm drain --record -t --server-url u --profile p --log-level info --log-format json";
         let read = |words: Vec<OsString>| match parse(words).expect("it is read") {
             Typed::DaemonStart(start) => *start,

@@ -155,6 +155,14 @@ pub enum ControlError {
         /// Where more is written.
         log: PathBuf,
     },
+    /// The daemon ended while it gave its recording.
+    #[error(
+        "the daemon (pid {pid}) broke off while it gave its recording; say the command again, also if the daemon has ended"
+    )]
+    RecordingBrokeOff {
+        /// Its process.
+        pid: i32,
+    },
     /// A file or a process cannot be had.
     #[error("cannot {what}: {source}")]
     System {

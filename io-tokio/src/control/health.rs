@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long an answer is waited for: a daemon answers at once, whatever it is doing.
 const ANSWER: Duration = Duration::from_secs(2);
+/// How long one may take that is as long as a recording.
+const LONG_ANSWER: Duration = Duration::from_mins(10);
 /// Longer answers are none of a daemon.
 const MAX_ANSWER: usize = 1 << 20;
 
@@ -159,6 +161,13 @@ impl Local {
     pub(super) async fn post(&self, path: &str) -> Result<(u16, String), Unanswered> {
         let (status, body) = self.exchange(reqwest::Method::POST, path).await?;
         Ok((status, String::from_utf8_lossy(&body).trim().to_owned()))
+    }
+
+    /// Begins to read an answer that may be long.
+    pub(super) async fn open(&self, path: &str) -> Result<reqwest::Response, Unanswered> {
+        let address = format!("http://127.0.0.1:{}{path}", self.port);
+        let request = self.http.get(address).timeout(LONG_ANSWER);
+        request.send().await.map_err(|error| unanswered(&error))
     }
 
     async fn exchange(&self, method: reqwest::Method, path: &str) -> Result<(u16, Vec<u8>), Unanswered> {

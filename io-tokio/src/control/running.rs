@@ -77,6 +77,11 @@ impl Running {
         Ok(Some(Self { health, pid, place: place.clone(), local, process }))
     }
 
+    /// The way to it.
+    pub(super) const fn local(&self) -> &Local {
+        &self.local
+    }
+
     /// Asks it to end. One that does not take the request is ended by signals, if it is sure that it is the one; `query` is what is said of
     /// the runs, empty for a plain stop.
     pub(super) async fn end(&self, query: &str) -> Result<Asked, ControlError> {

@@ -37,7 +37,7 @@ use crate::discover::Prober;
 use crate::health::HealthSnapshot;
 use crate::http::{Limit, Replaced};
 use crate::skills::Library;
-use crate::trace_sink::SinkError;
+use crate::trace_sink::{SinkError, Tap};
 use crate::wire::report::ProgressRequest;
 use collect::Round;
 use host::{Listed, RuntimeSet};
@@ -194,6 +194,11 @@ impl Driver {
     /// Something that events can be given with.
     pub fn events(&self) -> mpsc::Sender<Event> {
         self.host.events.clone()
+    }
+
+    /// A way to what the flight recorder has, if there is one.
+    pub fn tap(&self) -> Option<Tap> {
+        self.tapes.tap()
     }
 
     /// What is shared.

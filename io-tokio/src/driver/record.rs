@@ -1,6 +1,6 @@
 //! What is recorded of the core's history, and where.
 
-use crate::trace_sink::{Sink, SinkError};
+use crate::trace_sink::{Sink, SinkError, Tap};
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::Effect;
@@ -45,6 +45,11 @@ impl Tapes {
             }
         }
         Ok(Self(sinks))
+    }
+
+    /// A way to what the flight recorder has, if there is one.
+    pub(super) fn tap(&self) -> Option<Tap> {
+        self.0.iter().find_map(Sink::tap)
     }
 
     pub(super) fn step(&mut self, now: Now, event: &Event, effects: &[Effect], daemon: &Daemon) {

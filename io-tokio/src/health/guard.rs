@@ -3,6 +3,7 @@
 use super::connection::Caller;
 use super::server::plain;
 use super::socket_owner;
+use super::trace;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -12,8 +13,8 @@ use axum::response::Response;
 /// Runs before every route.
 ///
 /// A page whose name was made to point here is known by its `Host`, one that sends a form by its `Origin` or
-/// `Sec-Fetch-Site`. Another user of the machine is known by the owner of the socket; only what changes something
-/// is kept from them.
+/// `Sec-Fetch-Site`. Another user of the machine is known by the owner of the socket; what changes something is kept from them, and so is
+/// the trace, whose files are the owner's alone too.
 pub(super) async fn check(
     ConnectInfo(caller): ConnectInfo<Caller>,
     request: Request,
@@ -23,12 +24,21 @@ pub(super) async fn check(
     if let Err(reason) = allowed(request.uri(), request.headers()) {
         return plain(StatusCode::FORBIDDEN, reason);
     }
-    let changes =
-        !matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() != "/health";
-    if changes && !socket_owner::may_control(caller.peer(), caller.local()) {
+    if !is_for_all(request.method(), request.uri().path())
+        && !socket_owner::may_control(caller.peer(), caller.local())
+    {
         return plain(StatusCode::FORBIDDEN, "this daemon belongs to another user");
     }
     next.run(request).await
+}
+
+/// Whether other users of the machine may ask for it too.
+fn is_for_all(method: &Method, path: &str) -> bool {
+    match path {
+        "/health" => true,
+        trace::PATH => false,
+        _ => matches!(*method, Method::GET | Method::HEAD),
+    }
 }
 
 fn allowed(uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
@@ -94,6 +104,18 @@ mod tests {
         assert!(!verdict(&[host, ("origin", "null")]));
         assert!(!verdict(&[host, ("sec-fetch-site", "cross-site")]));
         assert!(!verdict(&[host, ("sec-fetch-site", "same-site")]));
+    }
+
+    #[test]
+    fn what_changes_something_and_the_trace_are_for_the_owner() {
+        for path in ["/health", "/nothing"] {
+            assert!(is_for_all(&Method::GET, path) && is_for_all(&Method::HEAD, path), "{path}");
+        }
+        assert!(is_for_all(&Method::POST, "/health"), "clients of today ask so");
+        for (method, path) in [(Method::POST, "/shutdown"), (Method::GET, "/trace"), (Method::HEAD, "/trace")]
+        {
+            assert!(!is_for_all(&method, path), "{method} {path}");
+        }
     }
 
     #[test]

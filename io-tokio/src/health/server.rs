@@ -4,12 +4,14 @@ use super::connection::{Caller, Connections};
 use super::guard;
 use super::report::{HealthIdentity, HealthSnapshot, render};
 use super::socket_owner;
+use super::trace::{self, Recording};
 use crate::clock::Clock;
 use crate::config::duration::{self, Days, SignedNanos};
+use crate::trace_sink::Tap;
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, on, post};
+use axum::routing::{MethodFilter, get, on, post};
 use axum::{Router, middleware};
 use longshore_core::event::StopKind;
 use std::io;
@@ -88,8 +90,8 @@ impl HealthListener {
         self.listener
     }
 
-    /// Answers requests until the sender of the snapshots is dropped. Wishes for the daemon's end go to `shutdowns`
-    /// after they are answered; one of them is enough.
+    /// Answers requests until the sender of the snapshots is dropped. Who may control the daemon gets what its flight recorder has from
+    /// `recorder`. Wishes for the daemon's end go to `shutdowns` after they are answered; one of them is enough.
     ///
     /// # Errors
     /// The listener cannot be used by this runtime.
@@ -98,11 +100,18 @@ impl HealthListener {
         identity: HealthIdentity,
         clock: Arc<Clock>,
         snapshots: watch::Receiver<HealthSnapshot>,
+        recorder: Option<Tap>,
         shutdowns: mpsc::Sender<ShutdownRequest>,
     ) -> io::Result<()> {
         let connections = Connections::new(self, shutdowns)?;
         let mut until = snapshots.clone();
-        let daemon = Arc::new(Daemon { identity, clock, snapshots, asked: AtomicBool::new(false) });
+        let daemon = Arc::new(Daemon {
+            identity,
+            clock,
+            snapshots,
+            recording: Recording::new(recorder),
+            asked: AtomicBool::new(false),
+        });
         let service = routes(daemon).into_make_service_with_connect_info::<Caller>();
         let ended = async move { while until.changed().await.is_ok() {} };
         axum::serve(connections, service).with_graceful_shutdown(ended).await
@@ -113,6 +122,7 @@ struct Daemon {
     identity: HealthIdentity,
     clock: Arc<Clock>,
     snapshots: watch::Receiver<HealthSnapshot>,
+    recording: Recording,
     /// Whether the end was asked for here, which the snapshots show a little later.
     asked: AtomicBool,
 }
@@ -123,6 +133,7 @@ fn routes(daemon: Arc<Daemon>) -> Router {
     Router::new()
         .route("/health", on(readable, health))
         .route("/shutdown", post(shutdown))
+        .route(trace::PATH, get(async |State(daemon): State<Arc<Daemon>>| daemon.recording.answer().await))
         .fallback(async || plain(StatusCode::NOT_FOUND, "not found"))
         .method_not_allowed_fallback(async || plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"))
         .layer(middleware::from_fn(guard::check))

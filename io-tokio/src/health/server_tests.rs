@@ -18,12 +18,16 @@ struct Running {
 }
 
 fn start() -> Running {
+    start_with(None)
+}
+
+fn start_with(recorder: Option<Tap>) -> Running {
     let listener = HealthListener::bind(0).expect("a free port");
     let port = listener.port();
     let (snapshots, seen) = watch::channel(HealthSnapshot::default());
     let (wishes, shutdowns) = mpsc::channel(4);
     let identity = HealthIdentity { daemon_id: "d-1".into(), ..HealthIdentity::default() };
-    let server = tokio::spawn(listener.serve(identity, Arc::new(Clock::start()), seen, wishes));
+    let server = tokio::spawn(listener.serve(identity, Arc::new(Clock::start()), seen, recorder, wishes));
     Running { port, snapshots, shutdowns, server }
 }
 
@@ -77,7 +81,7 @@ async fn inv_02_nothing_is_answered_before_the_daemon_serves() {
     assert!(timeout(Duration::from_millis(100), tcp.read_to_end(&mut answer)).await.is_err());
     let (_snapshots, seen) = watch::channel(HealthSnapshot::default());
     let (wishes, _shutdowns) = mpsc::channel(1);
-    tokio::spawn(listener.serve(HealthIdentity::default(), Arc::new(Clock::start()), seen, wishes));
+    tokio::spawn(listener.serve(HealthIdentity::default(), Arc::new(Clock::start()), seen, None, wishes));
     timeout(PATIENCE, tcp.read_to_end(&mut answer)).await.expect("in time").expect("answered");
     assert!(answer.starts_with(b"HTTP/1.1 200"));
 }
@@ -212,4 +216,34 @@ async fn cli_31_a_second_daemon_is_told_who_has_the_port() {
         let me = rustix::process::geteuid().as_raw();
         assert!(error.contains(&format!("user id {me}")), "{error}");
     }
+}
+
+#[tokio::test]
+async fn the_trace_is_given_up_to_the_last_step() {
+    use crate::trace_sink::tests::life::Life;
+    use crate::trace_sink::tests::{header, record};
+    use crate::trace_sink::{MIN_BUDGET, Sink};
+    use longshore_core::trace::{Mode, Reader, Replay};
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut life = Life::new(2);
+    let first = life.fx.as_slice();
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), first).expect("a recorder");
+    record(&mut sink, &mut life, 20);
+    let running = start_with(sink.tap());
+    // An answer of HTTP/1.0 is the body as it is, up to the end of the connection.
+    let answer = running.send("GET /trace HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(status(&answer), "200", "{answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.contains("content-type: application/x-ndjson"), "{head}");
+    let report =
+        Replay::new(Mode::Strict).run(Reader::new(body.as_bytes()).expect("a trace")).expect("replays");
+    assert_eq!((report.steps, report.compared), (21, 21));
+    assert_eq!(status(&running.ask("GET /trace", "Origin: http://evil.example\r\n").await), "403");
+    assert_eq!(status(&running.ask("POST /trace", "content-length: 0\r\n").await), "405");
+
+    sink.close("stopped", &life.daemon);
+    let closed = running.ask("GET /trace", "").await;
+    assert!(status(&closed) == "500" && closed.contains("see the log"), "{closed}");
+    let none = start().ask("GET /trace", "").await;
+    assert!(status(&none) == "404" && none.contains("no flight recorder"), "{none}");
 }

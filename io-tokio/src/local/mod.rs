@@ -99,7 +99,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let records = vec![service::flight_recorder(&settings)];
+    let records = service::flight_recorder(&settings).into_iter().collect();
     let wanted = Wanted {
         settings,
         place: &place,

@@ -1,26 +1,38 @@
 //! `longshore trace`: what people do with recorded histories. One file for each command, which also declares its arguments.
 
 pub mod check;
+pub mod destination;
+pub mod dump;
+pub mod import;
 pub mod input;
 mod output;
 mod rebase;
 pub mod render;
 pub mod replay;
 pub mod shrink;
+mod tally;
 
-use crate::cli::Exit;
+use crate::cli::{Exit, explain};
+use crate::config::Env;
 use crate::simulate::{self, Simulate};
 use check::{Check, check};
 use clap::Subcommand;
+use dump::{Dump, dump};
+use import::{Import, import};
 use render::{Render, render};
 use replay::{Replay, replay};
 use shrink::Shrink;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+use tokio::runtime::Runtime;
 
 /// `longshore trace …`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum TraceCommand {
+    /// Write what the flight recorder of a daemon has to a file
+    Dump(Dump),
+    /// Make a trace of the log of another daemon, as far as that tells
+    Import(Import),
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
     /// Draw a trace: lanes of runtimes, slots and tasks over time
@@ -33,10 +45,29 @@ pub enum TraceCommand {
     Simulate(Simulate),
 }
 
+impl TraceCommand {
+    /// With the profile that was said, for what is about a daemon.
+    #[must_use]
+    pub fn of_profile(mut self, profile: String) -> Self {
+        if let Self::Dump(dump) = &mut self {
+            dump.profile = profile;
+        }
+        self
+    }
+}
+
 /// Carries out a command; relative paths are below `cwd`.
-pub fn perform(command: &TraceCommand, cwd: &Path) -> Exit {
+pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     let done = match command {
+        TraceCommand::Dump(asked) => match runtime.block_on(dump(asked, env, cwd, &mut err)) {
+            Ok(exit) => Ok(exit),
+            Err(error) => writeln!(err, "{}", explain(&error, false)).map(|()| Exit::Failed),
+        },
+        TraceCommand::Import(asked) => match import(asked, cwd, &mut err) {
+            Ok(exit) => Ok(exit),
+            Err(error) => writeln!(err, "{}", explain(&error, false)).map(|()| Exit::Code(2)),
+        },
         TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
         TraceCommand::Replay(asked) => {
             replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))

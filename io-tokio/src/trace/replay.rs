@@ -122,6 +122,10 @@ pub(super) const NOTHING: &str = "nothing could be replayed: no segment begins w
 fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     let replayed = report.steps - report.skipped;
     match mode {
+        _ if replayed == 0 && report.imported => (
+            Verdict::Unreadable,
+            "the trace was imported from the log of another daemon: no core recorded it, so there is nothing to replay",
+        ),
         _ if replayed == 0 => (Verdict::Unreadable, NOTHING),
         Mode::EventsOnly => (Verdict::Same, "the events were replayed; nothing was to be compared"),
         Mode::Strict if report.compared == 0 => {

@@ -4,13 +4,19 @@
 //! cannot keep up, or the disk refuses, steps are left out, a gap says how many, and a checkpoint behind it makes what follows
 //! replayable again. What waits in memory when the process is killed is lost: at most the last [`FLUSH_AFTER`].
 
+mod drawn;
 mod queue;
 mod segments;
+mod tap;
+#[cfg(test)]
+mod tap_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
+pub use drawn::Drawn;
 pub use segments::segments;
+pub use tap::Tap;
 
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::Effect;
@@ -156,6 +162,8 @@ pub struct Sink {
     /// Steps in all gaps that were said.
     lost_before: u64,
     error: Option<String>,
+    /// Whether the log has heard of a gap.
+    told: bool,
     line: Vec<u8>,
 }
 
@@ -210,6 +218,7 @@ impl Sink {
             gap: None,
             lost_before: 0,
             error: None,
+            told: false,
             line: Vec::with_capacity(4096),
         };
         let start = sink.header.start;
@@ -233,6 +242,7 @@ impl Sink {
         if self.shares.is_some_and(|shares| self.line.len() as u64 > shares.line()) {
             let error = format!("step {} is too long for the flight recorder's budget", self.n);
             self.failed(self.n, self.now, error);
+            self.tell_once(self.n);
             self.resume(after, false);
             return;
         }
@@ -252,6 +262,11 @@ impl Sink {
             self.hand_over(self.n + 1, encoded.map(|()| None), false);
             self.rotate_if_full(after);
         }
+    }
+
+    /// A way to what is recorded, if this is a flight recorder.
+    pub fn tap(&self) -> Option<Tap> {
+        self.shares.map(|_| Tap::new(Arc::clone(&self.queue)))
     }
 
     /// Ends the recording with a digest and a reason, and waits at most 5 s for the disk.
@@ -293,7 +308,10 @@ impl Sink {
         };
         match self.queue.push(&self.line, first, cut, force) {
             Pushed::Taken => self.filled += self.line.len() as u64,
-            Pushed::Full => self.failed(first, self.now, "the disk is too slow for the trace".to_owned()),
+            Pushed::Full => {
+                self.failed(first, self.now, "the disk is too slow for the trace".to_owned());
+                self.tell_once(first);
+            }
             Pushed::Failed(failed) => self.failed(failed.from, later, failed.error),
         }
         if cut.is_some() {
@@ -309,6 +327,17 @@ impl Sink {
         let from = self.lost.map_or(from, |lost| lost.from.min(from));
         self.lost = Some(Lost { from, retry });
         self.error = Some(error);
+    }
+
+    /// That steps are left out although the disk takes what it gets is logged once; a disk that refuses is told of by the writer.
+    fn tell_once(&mut self, from: StepNumber) {
+        if !std::mem::replace(&mut self.told, true) {
+            tracing::warn!(
+                error = self.error,
+                from,
+                "steps are missing in the trace; later gaps are not told"
+            );
+        }
     }
 
     /// Tries to record again: says what was left out, and begins anew from the state as it is now.
@@ -330,9 +359,6 @@ impl Sink {
         self.gap = Some((lost.from, count));
         self.lost_before += count;
         self.hand_over(lost.from, encoded, force);
-        if self.lost.is_none() {
-            tracing::warn!(from = lost.from, count, "steps are missing in the trace; it goes on now");
-        }
     }
 
     fn rotate_if_full(&mut self, after: &Daemon) {

@@ -1,10 +1,16 @@
 //! What waits to be written: bytes between the driver, which never waits, and one writing thread, which sleeps while there
 //! are none.
 
+use super::drawn::Piece;
 use super::{FLUSH_AFTER, FLUSH_BYTES, QUEUE_BYTES};
 use longshore_core::trace::StepNumber;
+use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Who wants to see what has been written so far.
+pub(super) type Asked = oneshot::Sender<io::Result<Vec<Piece>>>;
 
 /// Whole lines, in order.
 #[derive(Debug, Default)]
@@ -14,6 +20,14 @@ pub(super) struct Batch {
     pub(super) cuts: Vec<Cut>,
     /// The first step that is lost if the bytes before the first cut are.
     pub(super) first: StepNumber,
+    /// They are answered when the bytes are written.
+    pub(super) asked: Vec<Asked>,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.asked.is_empty()
+    }
 }
 
 /// A new segment begins.
@@ -95,6 +109,16 @@ impl Queue {
         self.lock().batch.bytes.len() <= QUEUE_BYTES / 2
     }
 
+    /// Asks for what is written, once all that waits now is. Nobody answers when the recording is over: the question is dropped.
+    pub(super) fn ask(&self, asked: Asked) {
+        let mut state = self.lock();
+        if !state.done {
+            state.batch.asked.push(asked);
+            drop(state);
+            self.filled.notify_one();
+        }
+    }
+
     /// No more lines will come.
     pub(super) fn close(&self) {
         self.lock().closed = true;
@@ -108,14 +132,17 @@ impl Queue {
         (state.done, state.failed.take())
     }
 
-    /// For the writer: waits for lines, then a little for more, then takes all. `false`: there will be none any more.
+    /// For the writer: waits for lines, then a little for more, unless somebody asks for what there is, then takes all. `false`: there will be
+    /// none any more.
     pub(super) fn take(&self, into: &mut Batch) -> bool {
-        let empty = |state: &mut State| state.batch.bytes.is_empty() && !state.closed;
-        let waited = self.filled.wait_while(self.lock(), empty).unwrap_or_else(PoisonError::into_inner);
-        let few = |state: &mut State| state.batch.bytes.len() < FLUSH_BYTES && !state.closed;
+        let idle = |state: &mut State| state.batch.is_empty() && !state.closed;
+        let waited = self.filled.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let few = |state: &mut State| {
+            state.batch.bytes.len() < FLUSH_BYTES && state.batch.asked.is_empty() && !state.closed
+        };
         let waited = self.filled.wait_timeout_while(waited, FLUSH_AFTER, few);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.batch.bytes.is_empty() {
+        if state.batch.is_empty() {
             return false;
         }
         into.bytes.clear();
@@ -135,7 +162,10 @@ impl Queue {
 
     /// For the writer: it is over.
     pub(super) fn finish(&self) {
-        self.lock().done = true;
+        let mut state = self.lock();
+        state.done = true;
+        state.batch.asked.clear();
+        drop(state);
         self.done.notify_all();
     }
 }

@@ -1,6 +1,7 @@
 //! The flight recorder's directory: numbered segments, the oldest of which go when the budget needs it. Numbers grow over restarts, so that
 //! what an earlier process recorded before it crashed stays until newer segments need its room.
 
+use super::drawn::Piece;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -52,6 +53,8 @@ pub(super) struct Segments {
     /// No segment is longer.
     longest: u64,
     next: u64,
+    /// The one that is written, if it could be made.
+    newest: Option<PathBuf>,
 }
 
 impl Segments {
@@ -63,22 +66,42 @@ impl Segments {
             fs::set_permissions(dir, Permissions::from_mode(0o700))?;
         }
         let next = list(dir)?.last().map_or(1, |last| last.number.saturating_add(1));
-        Ok(Self { dir: dir.to_owned(), budget, longest, next })
+        Ok(Self { dir: dir.to_owned(), budget, longest, next, newest: None })
     }
 
     /// A new, empty segment, after room was made for it.
     pub(super) fn create(&mut self) -> io::Result<File> {
+        self.newest = None;
         self.make_room()?;
         let mut last = None;
         for _ in 0..TRIES {
             let path = self.dir.join(format!("{PREFIX}{:010}{SUFFIX}", self.next));
             self.next = self.next.saturating_add(1);
-            match OpenOptions::new().append(true).create_new(true).mode(0o600).open(path) {
+            match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
-                opened => return opened,
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    self.newest = Some(path);
+                    return Ok(file);
+                }
             }
         }
         Err(last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// All segments, opened; of the newest the first `whole` bytes.
+    pub(super) fn pieces(&self, whole: u64) -> io::Result<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        for Segment { path, .. } in list(&self.dir)? {
+            let file = match File::open(&path) {
+                // Somebody tidied up.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            let len = if self.newest.as_ref() == Some(&path) { whole } else { file.metadata()?.len() };
+            pieces.push(Piece { file, len });
+        }
+        Ok(pieces)
     }
 
     fn make_room(&self) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! The thread that writes. It is the only one that waits for the disk.
 
+use super::drawn::Piece;
 use super::queue::{Batch, Failed, Queue};
 use super::segments::Segments;
 use longshore_core::trace::StepNumber;
@@ -21,25 +22,57 @@ pub(super) struct Writer {
     file: Option<File>,
     /// Bytes of whole lines in the file.
     len: u64,
+    /// Whether the disk did not take the last lines.
+    refused: bool,
 }
 
 impl Writer {
     pub(super) fn new(output: Output, file: Option<File>) -> Self {
-        Self { output, file, len: 0 }
+        Self { output, file, len: 0, refused: false }
     }
 
     /// Writes until the queue is closed and empty.
     pub(super) fn run(mut self, queue: &Queue) {
         let mut batch = Batch::default();
         while queue.take(&mut batch) {
-            if let Err((from, error)) = self.write(&batch) {
-                tracing::warn!(%error, from, "the trace cannot be written; steps are missing in it from here on");
-                queue.fail(Failed { from, error: error.to_string() });
+            if !batch.bytes.is_empty() {
+                let written = self.write(&batch);
+                self.tell(&written);
+                if let Err((from, error)) = written {
+                    queue.fail(Failed { from, error: error.to_string() });
+                }
+            }
+            for asked in batch.asked.drain(..) {
+                // Who asked may have gone meanwhile.
+                let _ = asked.send(self.pieces());
             }
         }
         // Closed before anybody is told, so that who waits finds the file complete.
         drop(self.file.take());
         queue.finish();
+    }
+
+    /// Says once that the disk refuses, and once that it does not any more: it is tried again every few seconds.
+    fn tell(&mut self, written: &Result<(), (StepNumber, io::Error)>) {
+        match written {
+            Err((from, error)) if !self.refused => {
+                self.refused = true;
+                tracing::warn!(%error, from, "the trace cannot be written; steps are missing in it from here on");
+            }
+            Ok(()) if self.refused => {
+                self.refused = false;
+                tracing::info!("the trace is written again, with a gap");
+            }
+            _ => {}
+        }
+    }
+
+    /// What has been written.
+    fn pieces(&self) -> io::Result<Vec<Piece>> {
+        match &self.output {
+            Output::Flight(segments) => segments.pieces(self.len),
+            Output::File => Ok(Vec::new()),
+        }
     }
 
     fn write(&mut self, batch: &Batch) -> Result<(), (StepNumber, io::Error)> {

@@ -27,6 +27,7 @@ mod runs;
 mod secrets;
 mod seeds;
 mod service;
+mod shareable;
 mod silence;
 mod skills;
 mod starts;

@@ -5,6 +5,7 @@
 
 mod bed;
 mod drain;
+mod dump;
 mod foreign;
 mod logs;
 mod restart;

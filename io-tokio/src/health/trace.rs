@@ -1,0 +1,67 @@
+//! `GET /trace`: what the flight recorder has, as one trace that ends with the last step.
+
+use super::server::plain;
+use crate::trace_sink::{Drawn, Tap};
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where it is asked for.
+pub(crate) const PATH: &str = "/trace";
+
+/// Answers that may be on their way at once: each holds all segments open.
+const AT_ONCE: usize = 4;
+
+/// The recorder, as requests see it.
+pub(super) struct Recording {
+    tap: Option<Tap>,
+    readers: Arc<Semaphore>,
+}
+
+/// One answer on its way.
+struct Answer {
+    lines: Drawn,
+    _reader: OwnedSemaphorePermit,
+}
+
+impl Recording {
+    pub(super) fn new(tap: Option<Tap>) -> Self {
+        Self { tap, readers: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// The trace, or one line that says why there is none.
+    pub(super) async fn answer(&self) -> Response {
+        let Some(tap) = &self.tap else {
+            return plain(StatusCode::NOT_FOUND, "this daemon has no flight recorder");
+        };
+        let Ok(reader) = Arc::clone(&self.readers).try_acquire_owned() else {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "the trace is being read by too many already");
+        };
+        match tap.draw().await {
+            Ok(lines) => body(Answer { lines, _reader: reader }),
+            Err(error) => {
+                tracing::warn!(%error, "the flight recorder's directory cannot be read");
+                plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the flight recorder's directory cannot be read; see the log",
+                )
+            }
+        }
+    }
+}
+
+/// Reads only as fast as it is read, and on a thread that may wait for the disk.
+fn body(answer: Answer) -> Response {
+    let pieces = stream::try_unfold(answer, async |mut answer| {
+        let read = move || {
+            let lines = answer.lines.next().transpose()?;
+            Ok::<_, io::Error>(lines.map(|lines| (Bytes::from(lines), answer)))
+        };
+        tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+    });
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(pieces)).into_response()
+}

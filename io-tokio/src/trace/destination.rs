@@ -1,0 +1,176 @@
+//! Where a command writes a trace: to a new file, whole or not at all, or to standard output.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::path::{Path, PathBuf};
+use tempfile::{NamedTempFile, TempPath};
+use thiserror::Error;
+
+/// Why a trace cannot be written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DestinationError {
+    /// Nothing is ever written over.
+    #[error("{} exists already: name a file that does not, or move it away", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nobody reads a trace off a screen.
+    #[error("a trace is not for the screen: name a file with -o FILE, or send it on with a pipe")]
+    Terminal,
+    /// The file cannot be written.
+    #[error("{} cannot be written: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Who reads standard output has gone, or its disk is full.
+    #[error("standard output cannot be written: {0}")]
+    Stdout(io::Error),
+}
+
+/// A trace that is being written. One that is dropped before [`finish`](Self::finish) leaves no file.
+#[derive(Debug)]
+pub struct Destination {
+    form: Form,
+    /// The file while it is written, and where it goes.
+    file: Option<(TempPath, PathBuf)>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Stdout(BufWriter<Stdout>),
+    Plain(BufWriter<File>),
+    Gzip(GzEncoder<BufWriter<File>>),
+}
+
+impl Destination {
+    /// Begins a new file, mode 0600, compressed by gzip if its name ends in `.gz`; without one standard output is written.
+    ///
+    /// # Errors
+    /// The file is there already or cannot be made, or standard output is a terminal.
+    pub fn create(path: Option<&Path>) -> Result<Self, DestinationError> {
+        let Some(path) = path else {
+            if io::stdout().is_terminal() {
+                return Err(DestinationError::Terminal);
+            }
+            return Ok(Self { form: Form::Stdout(BufWriter::new(io::stdout())), file: None });
+        };
+        // Told before the work is done; that it stays so is seen to at the end.
+        if path.symlink_metadata().is_ok() {
+            return Err(DestinationError::Exists { path: path.to_owned() });
+        }
+        let failed = |error| DestinationError::File { path: path.to_owned(), error };
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (file, temporary) = NamedTempFile::new_in(dir).map_err(failed)?.into_parts();
+        let file = BufWriter::new(file);
+        let form = match path.extension() {
+            Some(end) if end.eq_ignore_ascii_case("gz") => {
+                Form::Gzip(GzEncoder::new(file, Compression::default()))
+            }
+            _ => Form::Plain(file),
+        };
+        Ok(Self { form, file: Some((temporary, path.to_owned())) })
+    }
+
+    /// What it is called, for people.
+    pub fn name(&self) -> String {
+        self.file
+            .as_ref()
+            .map_or_else(|| "standard output".to_owned(), |(_, path)| path.display().to_string())
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// The disk refuses, or who reads standard output has gone.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), DestinationError> {
+        let written = match &mut self.form {
+            Form::Stdout(out) => out.write_all(bytes),
+            Form::Plain(file) => file.write_all(bytes),
+            Form::Gzip(file) => file.write_all(bytes),
+        };
+        written.map_err(|error| self.failed(error))
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// The disk refuses, or somebody else has made a file of this name meanwhile.
+    pub fn finish(mut self) -> Result<(), DestinationError> {
+        let flushed = match &mut self.form {
+            Form::Stdout(out) => out.flush(),
+            Form::Plain(file) => file.flush(),
+            Form::Gzip(file) => file.try_finish().and_then(|()| file.get_mut().flush()),
+        };
+        flushed.map_err(|error| self.failed(error))?;
+        let Some((temporary, path)) = self.file else { return Ok(()) };
+        temporary.persist_noclobber(&path).map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => DestinationError::Exists { path },
+            _ => DestinationError::File { path, error: error.error },
+        })
+    }
+
+    fn failed(&self, error: io::Error) -> DestinationError {
+        match &self.file {
+            Some((_, path)) => DestinationError::File { path: path.clone(), error },
+            None => DestinationError::Stdout(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_there_when_it_is_whole_and_is_private() {
+        let dir = tempfile::tempdir().expect("temp");
+        let path = dir.path().join("run.jsonl");
+        let mut output = Destination::create(Some(&path)).expect("begun");
+        output.write(b"line\n").expect("written");
+        assert!(!path.exists(), "not yet");
+        output.finish().expect("finished");
+        assert_eq!(fs::read(&path).expect("there"), b"line\n");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+
+        drop(Destination::create(Some(&dir.path().join("other"))).expect("begun"));
+        assert_eq!(fs::read_dir(dir.path()).expect("lists").count(), 1, "what was given up left nothing");
+    }
+
+    #[test]
+    fn a_name_that_ends_in_gz_is_compressed() {
+        let dir = tempfile::tempdir().expect("temp");
+        let path = dir.path().join("run.jsonl.gz");
+        let mut output = Destination::create(Some(&path)).expect("begun");
+        output.write(b"line\n").expect("written");
+        output.finish().expect("finished");
+        let mut text = String::new();
+        GzDecoder::new(File::open(&path).expect("there")).read_to_string(&mut text).expect("gzip");
+        assert_eq!(text, "line\n");
+    }
+
+    #[test]
+    fn nothing_is_written_over() {
+        let dir = tempfile::tempdir().expect("temp");
+        let path = dir.path().join("run.jsonl");
+        let late = Destination::create(Some(&path)).expect("begun");
+        fs::write(&path, "mine").expect("written");
+        for refused in [late.finish(), Destination::create(Some(&path)).map(drop)] {
+            let text = refused.expect_err("it is there").to_string();
+            assert!(text.contains("run.jsonl exists already"), "{text}");
+        }
+        assert_eq!(fs::read(&path).expect("there"), b"mine");
+        let nowhere = Destination::create(Some(&dir.path().join("none/x"))).expect_err("no directory");
+        assert!(nowhere.to_string().contains("none/x cannot be written"), "{nowhere}");
+    }
+}

@@ -1,0 +1,142 @@
+//! `longshore trace dump`: what the flight recorder of a daemon has, as one file that can be given away.
+
+use super::destination::{Destination, DestinationError};
+use super::tally::Tally;
+use crate::cli::{Exit, Which};
+use crate::config::Env;
+use crate::control::{self, ControlError, Place, Recorded};
+use crate::trace_sink::Drawn;
+use jiff::Timestamp;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Dump {
+    /// File to write, which must not be there yet; compressed if its name ends in .gz. Default: standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The daemon's port, if it was started with one of its own
+    #[arg(long, value_name = "PORT")]
+    pub health_port: Option<String>,
+    /// The daemon's profile, which is said to every command in the same way.
+    #[arg(skip)]
+    pub profile: String,
+}
+
+/// Why there is no dump.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// The daemon's place cannot be found.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Destination(#[from] DestinationError),
+    /// Nobody has recorded anything.
+    #[error(
+        "there is nothing recorded in {}: a daemon of this profile records there while it runs, unless trace_budget is 0",
+        dir.display()
+    )]
+    Nothing {
+        /// Where it would be.
+        dir: PathBuf,
+    },
+    /// The directory cannot be read.
+    #[error("the flight recorder's directory {} cannot be read: {error}", dir.display())]
+    Dir {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// Where the trace is from.
+enum Source {
+    /// The daemon with this process id, up to the moment of the question.
+    Daemon(i32),
+    /// What is on the disk.
+    Disk,
+}
+
+/// Writes what the flight recorder has, and says to `err` what that is.
+///
+/// # Errors
+/// See [`DumpError`].
+pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> Result<Exit, DumpError> {
+    let which = Which { profile: asked.profile.clone(), health_port: asked.health_port.clone() };
+    let place = Place::find(&which, env)?;
+    let path = asked.output.as_ref().map(|path| cwd.join(path));
+    let mut output = Destination::create(path.as_deref())?;
+    let mut tally = Tally::default();
+    let mut pass = |bytes: &[u8]| {
+        tally.pass(bytes);
+        output.write(bytes)
+    };
+    // What the daemon says of itself is for people, who may have closed standard error.
+    let mut say = |line: &str| drop(writeln!(err, "{line}"));
+    let source = match control::recorded(&place).await {
+        Ok(Recorded::From(mut daemon)) => {
+            while let Some(bytes) = daemon.next().await? {
+                pass(&bytes)?;
+            }
+            Source::Daemon(daemon.pid())
+        }
+        Ok(Recorded::Nobody) => {
+            say("no daemon of this profile runs: this is what the last one recorded");
+            from_disk(&place, pass)?
+        }
+        Ok(Recorded::Unsaid(why)) => {
+            say(&format!("the daemon does not give its recording ({why}): this is what is on the disk"));
+            from_disk(&place, pass)?
+        }
+        Err(error) => {
+            say(&format!("{error}; this is what is on the disk"));
+            from_disk(&place, pass)?
+        }
+    };
+    if tally.steps == 0 {
+        return Err(DumpError::Nothing { dir: place.trace_dir() });
+    }
+    let name = output.name();
+    output.finish()?;
+    say(&summary(&name, &tally, &source));
+    Ok(Exit::Success)
+}
+
+fn from_disk(
+    place: &Place,
+    mut pass: impl FnMut(&[u8]) -> Result<(), DestinationError>,
+) -> Result<Source, DumpError> {
+    let dir = place.trace_dir();
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => DumpError::Nothing { dir: dir.clone() },
+        _ => DumpError::Dir { dir: dir.clone(), error },
+    };
+    for lines in Drawn::of_dir(&dir).map_err(failed)? {
+        pass(&lines.map_err(failed)?)?;
+    }
+    Ok(Source::Disk)
+}
+
+fn summary(name: &str, tally: &Tally, source: &Source) -> String {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let (steps, lives) = (count(tally.steps, "step", "steps"), count(tally.lives, "life", "lives"));
+    let gaps = match tally.gaps {
+        0 => String::new(),
+        gaps => format!(", with {}", count(gaps, "gap", "gaps")),
+    };
+    let last = tally.last().map_or_else(String::new, |last| {
+        let time =
+            Timestamp::from_millisecond(last.wall.0).map_or_else(|_| "?".to_owned(), |time| time.to_string());
+        format!("; the last is step {} of {time}", last.n)
+    });
+    let until = match source {
+        Source::Daemon(pid) => format!(", where the daemon (pid {pid}) was when it was asked"),
+        Source::Disk => String::new(),
+    };
+    format!("{name}: {steps} of {lives}{gaps}{last}{until}")
+}

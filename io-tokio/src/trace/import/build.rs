@@ -1,0 +1,368 @@
+//! Makes the records of a trace from the lines of a log.
+
+use super::clock::{Clocks, Day};
+use super::line::Line;
+use super::said::Said;
+use super::tasks::{About, Claims, provider, runtime};
+use crate::config::duration::{self, Days, SignedNanos};
+use jiff::tz::TimeZone;
+use longshore_core::config::Config;
+use longshore_core::daemon::Daemon;
+use longshore_core::effect::{
+    Effect, Effects, EndReason, Fact, Keep, PhaseName, ReportKind, RuntimeChange, StopPhase,
+};
+use longshore_core::event::{
+    ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEvent, RunOutcome, TaskStatus, WsEvent,
+};
+use longshore_core::id::{
+    ConnGen, EnvRoot, Generation, OpId, Provider, RuntimeId, TaskId, WorkspaceId, is_safe_component,
+};
+use longshore_core::rng::Seed;
+use longshore_core::time::Now;
+use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
+use std::time::Duration;
+
+/// The records of the trace that these lines tell, in order. `remark` is put at its beginning.
+pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> Vec<Record> {
+    let said: Vec<Option<Said>> = lines.iter().map(Said::by).collect();
+    let mut claims = Claims::default();
+    for (said, line) in said.iter().zip(lines) {
+        if let Some(claim) = claims.of(*said, line) {
+            claims.hear(claim, *said, line);
+        }
+    }
+    let about = claims.take();
+    let mut clocks = Clocks::new(lines.iter().map(|line| line.stamp), day, zone);
+    let mut builder = Builder { about, lives: Vec::new() };
+    for (said, line) in said.into_iter().zip(lines) {
+        if said == Some(Said::Begun) {
+            clocks.begin_anew();
+        }
+        let now = clocks.read(line.stamp);
+        let claim = claims.of(said, line);
+        if let Some(said) = said {
+            builder.hear(said, line, now, claim);
+        }
+    }
+    builder.finish(remark)
+}
+
+/// One life, with what is on in it.
+struct Life {
+    header: Header,
+    records: Vec<Record>,
+    n: StepNumber,
+    ops: u64,
+    set: u32,
+    links: u32,
+    runtimes: Vec<RuntimeId>,
+    /// Of each claim that is here: the number of its run, and its highest message.
+    runs: Vec<(usize, Run)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Run {
+    op: Option<OpId>,
+    launched: bool,
+    messages: u32,
+}
+
+struct Builder {
+    about: Vec<About>,
+    lives: Vec<Life>,
+}
+
+impl Life {
+    /// A life that begins now, or that had begun before the log does.
+    fn new(line: &Line, now: Now, is_whole: bool) -> Self {
+        let version = line.get("version").filter(|version| is_whole && is_safe_component(version));
+        let core = version.map_or_else(|| "multica".to_owned(), |version| format!("multica {version}"));
+        let mut header = Header::new(IMPORTED, Config::default(), Seed(0), now);
+        header.core = core;
+        let mut records = Vec::new();
+        if is_whole {
+            records.push(Record::Step(step(0, now, None, Vec::new())));
+        } else {
+            // There is no state to go on from; the trace begins after some step, which is called 0.
+            header.from = Some(Origin { n: 0, digest: 0 });
+        }
+        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: Vec::new() }
+    }
+
+    fn op(&mut self) -> OpId {
+        self.ops += 1;
+        OpId(self.ops)
+    }
+
+    fn step(&mut self, now: Now, event: Event, effects: Vec<Effect>) {
+        self.n += 1;
+        self.records.push(Record::Step(step(self.n, now, Some(event), effects)));
+    }
+
+    /// A step of which the log says only what came of it.
+    fn facts(&mut self, now: Now, effects: Vec<Effect>) {
+        self.step(now, Event::Tick, effects);
+    }
+
+    fn api(&mut self, now: Now, reply: ApiReply, effects: Vec<Effect>) {
+        let op = self.op();
+        self.step(now, Event::Api { op, r: Ok(reply) }, effects);
+    }
+
+    fn run(&mut self, claim: usize) -> &mut Run {
+        let at = self.runs.iter().position(|(of, _)| *of == claim).unwrap_or_else(|| {
+            self.runs.push((claim, Run::default()));
+            self.runs.len() - 1
+        });
+        &mut self.runs[at].1
+    }
+
+    /// The number of a claim's run.
+    fn run_op(&mut self, claim: usize) -> OpId {
+        if let Some(op) = self.run(claim).op {
+            return op;
+        }
+        let op = self.op();
+        self.run(claim).op = Some(op);
+        op
+    }
+
+    fn launched(&mut self, now: Now, claim: usize) {
+        if !std::mem::replace(&mut self.run(claim).launched, true) {
+            let op = self.run_op(claim);
+            self.step(
+                now,
+                Event::Run { op, run: RunEvent::Launched },
+                vec![phase(claim, PhaseName::Running)],
+            );
+        }
+    }
+
+    /// Takes the settings that the log names. One that this version could not have is left out.
+    fn settings(&mut self, line: &Line) {
+        let time = |key: &str| {
+            let nanos =
+                duration::parse(line.get(key)?, Days::Refused).ok().and_then(SignedNanos::non_negative);
+            nanos.filter(|time| *time < Duration::from_hours(24 * 365))
+        };
+        let mut config = self.header.config.clone();
+        config.slots = line.number("max_concurrent_tasks").unwrap_or(config.slots);
+        config.gc = line.get("gc_enabled") == Some("true");
+        let timers = &mut config.timers;
+        for (to, key) in [
+            (&mut timers.poll, "poll_interval"),
+            (&mut timers.beat, "heartbeat_interval"),
+            (&mut timers.run_limit, "agent_timeout"),
+            (&mut timers.idle, "idle_watchdog"),
+        ] {
+            *to = time(key).unwrap_or(*to);
+        }
+        if let Some(own) = time("opencode_idle_watchdog") {
+            timers.idle_of.insert(Provider::new("opencode"), own);
+        }
+        if Daemon::new(config.clone(), Seed(0), self.header.start, &mut Effects::new()).is_ok() {
+            self.header.config = config;
+        }
+    }
+}
+
+impl Builder {
+    fn hear(&mut self, said: Said, line: &Line, now: Now, claim: Option<usize>) {
+        if said == Said::Background {
+            return;
+        }
+        if said == Said::Begun || self.lives.is_empty() {
+            self.lives.push(Life::new(line, now, said == Said::Begun));
+        }
+        let Some(life) = self.lives.last_mut() else { return };
+        match (said, claim) {
+            (Said::Settings, _) => life.settings(line),
+            (Said::Ready, _) => life.facts(now, vec![Effect::Fact { fact: Fact::Ready }]),
+            (Said::Runtime, _) => add_runtime(life, line, now),
+            (Said::LinkUp, _) => {
+                life.links += 1;
+                life.step(now, Event::Ws { conn: ConnGen(life.links), ws: WsEvent::Up }, Vec::new());
+            }
+            (Said::Hint, _) => {
+                let task = line.get("task_id").filter(|id| is_safe_component(id)).map(TaskId::new);
+                let ws = WsEvent::TaskAvailable { runtime: runtime(line), task };
+                life.step(now, Event::Ws { conn: ConnGen(life.links), ws }, Vec::new());
+            }
+            (Said::Stopping, _) => {
+                let fact = Fact::Stopping { phase: StopPhase::Tasks };
+                life.step(now, Event::stop(), vec![Effect::Fact { fact }]);
+            }
+            (Said::Deregistered, _) => {
+                let gone: Vec<RuntimeId> = life.runtimes.drain(..).collect();
+                let changes =
+                    gone.into_iter().map(|gone| change(life, gone, RuntimeChange::Removed)).collect();
+                life.api(now, ApiReply::Done, changes);
+            }
+            (_, Some(claim)) => task(life, said, line, now, (claim, &self.about[claim])),
+            // A line about a task that does not say which.
+            _ => {}
+        }
+    }
+
+    fn finish(self, remark: &str) -> Vec<Record> {
+        let mut records = Vec::new();
+        let last = self.lives.len().saturating_sub(1);
+        for (at, life) in self.lives.into_iter().enumerate() {
+            let first = life.header.from.map_or(0, |from| from.n);
+            let why = if at == last { "the log ends" } else { "another process began" };
+            records.push(Record::Header(Box::new(life.header)));
+            let mut rest = life.records.into_iter();
+            if first == 0 && at == 0 {
+                let is_created = |record: &Record| matches!(record, Record::Step(step) if step.n == 0);
+                let mut rest_from = rest.as_slice().iter();
+                if rest_from.next().is_some_and(is_created) {
+                    records.extend(rest.next());
+                }
+                records.push(Record::Note(Note { n: 0, text: remark.to_owned() }));
+            }
+            records.extend(rest);
+            records.push(Record::End(End { n: life.n, why: why.to_owned() }));
+        }
+        records
+    }
+}
+
+/// A line about a task.
+fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usize, &About)) {
+    if !about.received && !life.runs.iter().any(|(of, _)| *of == claim) {
+        let text = format!("claim {} is task {}: it came before the log begins", claim + 1, about.task);
+        life.records.push(Record::Note(Note { n: life.n, text }));
+    }
+    let key = key(claim);
+    // From here on it is known to be here.
+    life.run(claim);
+    match said {
+        Said::Received => {
+            let offers = vec![offer(key, about)];
+            life.api(now, ApiReply::Claimed { offers, unusable: 0 }, Vec::new());
+        }
+        Said::Picked => life.facts(now, vec![phase(claim, PhaseName::Preparing)]),
+        Said::Prepared => {
+            let op = life.op();
+            let effects = vec![phase(claim, PhaseName::Starting)];
+            match about.root.clone() {
+                Some(root) => life.step(now, Event::Fs { op, r: Ok(FsReply::Prepared { root }) }, effects),
+                None => life.facts(now, effects),
+            }
+        }
+        Said::Launched | Said::Reading => life.launched(now, claim),
+        Said::Spoke => {
+            let (op, have) = (life.run_op(claim), life.run(claim).messages);
+            life.step(
+                now,
+                Event::Run { op, run: RunEvent::Progress { have, session: false, tools: 0 } },
+                Vec::new(),
+            );
+        }
+        Said::Sent => {
+            let messages = &mut life.run(claim).messages;
+            *messages = line.number("last_seq").unwrap_or(0).max(*messages);
+            life.api(now, ApiReply::Done, Vec::new());
+        }
+        Said::Finished => {
+            let (op, have) = (life.run_op(claim), life.run(claim).messages);
+            let outcome = RunOutcome { end: about.end(), have, usage: about.usage, resume_rejected: false };
+            let effects = vec![phase(claim, PhaseName::Settling)];
+            life.step(now, Event::Run { op, run: RunEvent::Ended { outcome } }, effects);
+        }
+        Said::Completed => {
+            let mut effects = vec![keep(life, claim, about, Some(ReportKind::Complete))];
+            effects.extend(reported(claim, ReportKind::Complete));
+            life.api(now, ApiReply::Done, effects);
+        }
+        Said::Failing => {
+            let report = ReportKind::Fail { reason: about.reason() };
+            let mut effects =
+                vec![keep(life, claim, about, Some(report)), phase(claim, PhaseName::Reporting)];
+            if !about.report_in_doubt {
+                effects.extend(reported(claim, report));
+            }
+            life.facts(now, effects);
+        }
+        Said::EndedByServer => {
+            let fact = Fact::Ending { claim: key, why: EndReason::Server };
+            let word = line.get("status").map(str::to_owned).map(serde_json::Value::from);
+            let status = word.and_then(|word| serde_json::from_value(word).ok()).unwrap_or(TaskStatus::Other);
+            life.api(now, ApiReply::Task { status }, vec![Effect::Fact { fact }]);
+        }
+        Said::Discarded => {
+            let mut effects = vec![keep(life, claim, about, None)];
+            effects.extend(over(claim));
+            life.facts(now, effects);
+        }
+        _ => {}
+    }
+}
+
+fn add_runtime(life: &mut Life, line: &Line, now: Now) {
+    let Some(id) = runtime(line) else { return };
+    let provider = provider(line).unwrap_or_else(|| Provider::new(""));
+    let workspace = line.get("workspace_id").filter(|id| is_safe_component(id)).unwrap_or_default();
+    let added = RuntimeChange::Added {
+        workspace: WorkspaceId::new(workspace),
+        provider: provider.clone(),
+        profile: None,
+    };
+    if !life.runtimes.contains(&id) {
+        life.runtimes.push(id.clone());
+    }
+    let effects = vec![change(life, id.clone(), added)];
+    life.api(
+        now,
+        ApiReply::Registered { runtimes: vec![Registered { id, provider, profile: None }] },
+        effects,
+    );
+}
+
+fn change(life: &mut Life, runtime: RuntimeId, change: RuntimeChange) -> Effect {
+    life.set += 1;
+    Effect::Runtime { set: Generation(life.set), runtime, change }
+}
+
+/// What is not known of it is empty.
+fn offer(claim: ClaimKey, about: &About) -> Offer {
+    Offer {
+        claim,
+        task: TaskId::new(about.task.as_str()),
+        runtime: about.runtime.clone().unwrap_or_else(|| RuntimeId::new("")),
+        root: about.root.clone().unwrap_or_else(|| EnvRoot::new("")),
+        prior: None,
+        fault: None,
+        in_place: false,
+    }
+}
+
+fn keep(life: &mut Life, claim: usize, about: &About, report: Option<ReportKind>) -> Effect {
+    let run = *life.run(claim);
+    let entry = Keep::Ended { report, have: run.messages, usage: about.usage, ran: run.launched, path: None };
+    Effect::Keep { claim: key(claim), entry }
+}
+
+/// The log does not count tries: that it was taken is all that it says.
+fn reported(claim: usize, report: ReportKind) -> impl Iterator<Item = Effect> {
+    let fact = Fact::Reported { claim: key(claim), report, tries: 1 };
+    std::iter::once(Effect::Fact { fact }).chain(over(claim))
+}
+
+/// Nothing comes after it. Which slot it had is not told.
+fn over(claim: usize) -> [Effect; 2] {
+    let claim = key(claim);
+    [Effect::Fact { fact: Fact::Released { claim, slot: None } }, Effect::Forget { claim }]
+}
+
+fn phase(claim: usize, phase: PhaseName) -> Effect {
+    Effect::Fact { fact: Fact::Phase { claim: key(claim), phase } }
+}
+
+fn key(claim: usize) -> ClaimKey {
+    ClaimKey(claim as u64 + 1)
+}
+
+const fn step(n: StepNumber, now: Now, event: Option<Event>, effects: Vec<Effect>) -> Step {
+    Step { n, mono: now.mono, wall: now.wall, slept: now.slept, event, effects: Some(effects) }
+}

@@ -1,0 +1,139 @@
+//! What the log says of each task, wherever it says it: a line may name only a part, and an earlier step needs what a later line says.
+
+use super::line::Line;
+use super::said::Said;
+use longshore_core::event::RunEnd;
+use longshore_core::id::{EnvRoot, Provider, RuntimeId, is_safe_component};
+use longshore_core::reason::FailReason;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// One claim of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct About {
+    /// As the log shortens it.
+    pub(super) task: String,
+    /// Whether the log has the line that says that it came.
+    pub(super) received: bool,
+    pub(super) runtime: Option<RuntimeId>,
+    pub(super) provider: Option<Provider>,
+    pub(super) root: Option<EnvRoot>,
+    /// The word of the daemon for how its agent ended.
+    status: Option<String>,
+    reason: Option<FailReason>,
+    /// Whether tokens were counted.
+    pub(super) usage: bool,
+    failing: bool,
+    /// Whether something went wrong about it after its failure was to be reported.
+    pub(super) report_in_doubt: bool,
+}
+
+impl About {
+    /// How the run ended: as it was reported, else as the daemon put it.
+    pub(super) fn end(&self) -> RunEnd {
+        match (self.reason, self.status.as_deref()) {
+            (Some(reason), _) => RunEnd::Failed { reason },
+            (None, Some("completed")) => RunEnd::Completed,
+            (None, Some("cancelled" | "aborted")) => RunEnd::Failed { reason: FailReason::Cancelled },
+            (None, Some("timeout")) => RunEnd::Failed { reason: FailReason::Timeout },
+            (None, _) => RunEnd::Failed { reason: FailReason::Unknown },
+        }
+    }
+
+    /// Why it failed.
+    pub(super) fn reason(&self) -> FailReason {
+        self.reason.unwrap_or(FailReason::Unknown)
+    }
+
+    fn hear(&mut self, said: Option<Said>, line: &Line) {
+        self.report_in_doubt |= self.failing && line.warns;
+        match said {
+            Some(Said::Picked) => self.provider = provider(line),
+            Some(Said::Context) => self.runtime = runtime(line),
+            Some(Said::Prepared) => {
+                self.provider = provider(line).or(self.provider.take());
+                self.root = root(line);
+            }
+            Some(Said::Finished) => self.status = line.get("status").map(str::to_owned),
+            Some(Said::Detail) => self.usage = line.number::<u64>("models_with_usage").is_some_and(|n| n > 0),
+            Some(Said::Failing) => {
+                let word = line.get("failure_reason").map(str::to_owned).map(serde_json::Value::from);
+                self.reason = word.and_then(|word| serde_json::from_value(word).ok());
+                self.failing = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Which claim each line is about: the lines are read twice, and the second time everything is known.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// All of them, in the order in which they came.
+    all: Vec<About>,
+    /// The latest of each task.
+    latest: HashMap<String, usize>,
+    /// The latest that works in a directory.
+    working: HashMap<String, usize>,
+}
+
+impl Claims {
+    /// The claim that a line is about, if it is about one. `begun` is set where another process begins: nothing of the one before it goes on.
+    pub(super) fn of(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
+        if said == Some(Said::Begun) {
+            self.latest.clear();
+            self.working.clear();
+            return None;
+        }
+        if said == Some(Said::Launched) {
+            // It names the directory and not the task.
+            return self.working.get(line.get("cwd")?).copied();
+        }
+        let task = line.get("task").filter(|task| is_safe_component(task))?;
+        let known = self.latest.get(task).copied().filter(|_| said != Some(Said::Received));
+        let claim = known.unwrap_or_else(|| {
+            let received = said == Some(Said::Received);
+            self.all.push(About { task: task.to_owned(), received, ..About::default() });
+            self.latest.insert(task.to_owned(), self.all.len() - 1);
+            self.all.len() - 1
+        });
+        if let (Some(Said::Prepared), Some(workdir)) = (said, line.get("workdir")) {
+            self.working.insert(workdir.to_owned(), claim);
+        }
+        Some(claim)
+    }
+
+    /// Hears what a line says of its claim.
+    pub(super) fn hear(&mut self, claim: usize, said: Option<Said>, line: &Line) {
+        self.all[claim].hear(said, line);
+    }
+
+    /// What was heard of all claims; the count begins anew.
+    pub(super) fn take(&mut self) -> Vec<About> {
+        self.latest.clear();
+        self.working.clear();
+        std::mem::take(&mut self.all)
+    }
+}
+
+/// An id that may be shown and be a part of a path.
+fn safe<'a>(line: &'a Line, key: &str) -> Option<&'a str> {
+    line.get(key).filter(|id| is_safe_component(id))
+}
+
+pub(super) fn runtime(line: &Line) -> Option<RuntimeId> {
+    safe(line, "runtime_id").map(RuntimeId::new)
+}
+
+pub(super) fn provider(line: &Line) -> Option<Provider> {
+    safe(line, "provider").map(Provider::new)
+}
+
+/// `…/<workspace>/<key>/workdir`, without what comes before it, which names a person.
+fn root(line: &Line) -> Option<EnvRoot> {
+    let root = Path::new(line.get("workdir")?).parent()?;
+    let name =
+        |path: &Path| path.file_name()?.to_str().filter(|name| is_safe_component(name)).map(str::to_owned);
+    let (key, workspace) = (name(root)?, name(root.parent()?)?);
+    Some(EnvRoot::new(format!("{workspace}/{key}")))
+}

@@ -1,0 +1,137 @@
+//! The recording of a daemon, given away: while it runs, after it, and of several lives.
+
+use crate::bed::{Bed, WITHIN, refused, succeeded};
+use longshore_core::event::{Event, RunEvent};
+use longshore_core::id::TaskId;
+use longshore_core::trace::{Mode, Reader, Record, Replay, Report, Step};
+use longshore_io_tokio::plane::State;
+use longshore_tests::{Said, trace_text};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::BufReader;
+use std::os::unix::fs::PermissionsExt;
+
+/// Replays it strictly, and returns the steps.
+fn replayed(trace: &[u8]) -> (Report, Vec<Step>) {
+    let open = || Reader::new(BufReader::new(trace)).expect("a header");
+    let report = Replay::new(Mode::Strict).run(open()).expect("the core does what was recorded");
+    assert_eq!((report.skipped, report.gaps), (0, 0), "{report:?}");
+    let steps = open().filter_map(|record| match record.expect("a record") {
+        Record::Step(step) => Some(step),
+        _ => None,
+    });
+    (report, steps.collect())
+}
+
+fn launches(steps: &[Step]) -> usize {
+    let launched = |step: &&Step| matches!(step.event, Some(Event::Run { run: RunEvent::Launched, .. }));
+    steps.iter().filter(launched).count()
+}
+
+async fn completed(bed: &Bed, task: &TaskId) {
+    bed.plane.wait_for(task, State::Completed, WITHIN).await.expect("it completes");
+}
+
+async fn dump(bed: &Bed, file: &str) -> Said {
+    let said = bed.home.run(&["trace", "dump", "-o", file]).await;
+    succeeded(&said);
+    assert_eq!(said.out, "");
+    said
+}
+
+#[tokio::test]
+async fn a_dump_of_a_daemon_at_work_ends_with_its_last_step() {
+    let bed = Bed::new().await;
+    let daemon = bed.daemon().await;
+    let (task, gate) = bed.at_work("gate").await;
+    // The agent has spoken, so its launch is among the steps, however little of them is on the disk.
+    let said = dump(&bed, "now.jsonl.gz").await;
+    assert!(
+        said.err.contains(&format!("(pid {})", daemon.id())) && said.err.contains("of 1 life"),
+        "{said:?}"
+    );
+    let path = bed.home.dir().join("now.jsonl.gz");
+    assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    let (_, first) = replayed(&trace_text(&path));
+    assert_eq!(launches(&first), 1);
+    let n = first.last().expect("steps").n;
+    assert!(said.err.contains(&format!("the last is step {n} ")), "{said:?}");
+
+    let again = bed.home.run(&["trace", "dump", "-o", "now.jsonl.gz"]).await;
+    assert!(refused(&again).contains("exists already"), "{again:?}");
+    let shown = bed.home.run(&["trace", "dump"]).await;
+    succeeded(&shown);
+    let (_, piped) = replayed(shown.out.as_bytes());
+    assert_eq!(piped[..first.len()], first, "what is written to a pipe goes on where the file ends");
+
+    let _open = gate.open();
+    completed(&bed, &task).await;
+    assert!(daemon.stop().await.status.success());
+    let after = dump(&bed, "after.jsonl").await;
+    assert!(after.err.contains("no daemon of this profile runs"), "{after:?}");
+    let (report, all) = replayed(&trace_text(&bed.home.dir().join("after.jsonl")));
+    assert_eq!(all[..first.len()], first);
+    assert_eq!((report.lives, report.end.as_deref()), (1, Some("clean")));
+    let replay = bed.home.run(&["trace", "replay", "after.jsonl"]).await;
+    assert_eq!(replay.code, Some(0), "{replay:?}");
+}
+
+#[tokio::test]
+async fn a_dump_holds_the_lives_before_as_well() {
+    let bed = Bed::new().await;
+    let killed = bed.daemon().await;
+    let (task, gate) = bed.at_work("gate").await;
+    killed.kill().await;
+    succeeded(&bed.home.run(&["daemon", "start"]).await);
+    let _open = gate.open();
+    completed(&bed, &task).await;
+    let said = dump(&bed, "both.jsonl").await;
+    assert!(said.err.contains("of 2 lives"), "{said:?}");
+    let (report, _) = replayed(&trace_text(&bed.home.dir().join("both.jsonl")));
+    assert_eq!(report.lives, 2);
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+}
+
+#[tokio::test]
+async fn where_nothing_is_recorded_that_is_said() {
+    let bed = Bed::with(|home| home.config("trace_budget", json!(0))).await;
+    let none = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
+    assert!(refused(&none).contains("longshore/trace"), "{none:?}");
+    let daemon = bed.daemon().await;
+    let off = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
+    assert!(off.err.contains("404 this daemon has no flight recorder"), "{off:?}");
+    assert!(refused(&off).contains("trace_budget"), "{off:?}");
+    assert!(!bed.home.dir().join("x.jsonl").exists() && !bed.home.state_dir().join("trace").exists());
+    let wrong = bed.home.run(&["trace", "dump", "--profile", "nobody"]).await;
+    assert!(refused(&wrong).contains("no profile \"nobody\""), "{wrong:?}");
+    let inside = bed.home.run_with(&["trace", "dump"], &[("MULTICA_TASK_ID", "t-1")]).await;
+    assert!(refused(&inside).contains("`longshore trace dump` does nothing inside of a task"), "{inside:?}");
+    assert!(daemon.stop().await.status.success());
+}
+
+#[tokio::test]
+async fn a_whole_run_is_recorded_in_the_background_too_and_over_a_restart() {
+    let bed = Bed::new().await;
+    succeeded(&bed.home.run(&["daemon", "start", "--record", "one.jsonl"]).await);
+    let (task, gate) = bed.at_work("gate").await;
+    let taken = bed.home.run(&["daemon", "restart", "--record", "one.jsonl"]).await;
+    assert!(refused(&taken).contains("one.jsonl"), "{taken:?}");
+    succeeded(&bed.home.run(&["daemon", "restart", "--record", "two.jsonl"]).await);
+    let _open = gate.open();
+    completed(&bed, &task).await;
+    succeeded(&bed.home.run(&["daemon", "stop"]).await);
+    for (file, cause) in [("one.jsonl", "restarting"), ("two.jsonl", "stopped")] {
+        let path = bed.home.dir().join(file);
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        let (report, steps) = replayed(&trace_text(&path));
+        assert_eq!((report.lives, report.end.as_deref()), (1, Some("clean")), "{file}");
+        let last: Value = serde_json::to_value(steps.last().expect("steps")).expect("JSON");
+        assert_eq!(
+            last["fx"].as_array().and_then(|fx| fx.last()).expect("an exit")["report"]["cause"],
+            cause
+        );
+    }
+    let again = bed.home.run(&["daemon", "start", "--record", "two.jsonl"]).await;
+    assert!(refused(&again).contains("two.jsonl exists already"), "{again:?}");
+    assert!(bed.home.processes().is_empty());
+}
