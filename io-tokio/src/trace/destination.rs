@@ -98,19 +98,21 @@ impl Destination {
         written.map_err(|error| self.failed(error))
     }
 
-    /// Puts the file in its place.
+    /// Puts the file in its place, and says what it is called.
     ///
     /// # Errors
     /// The disk refuses, or somebody else has made a file of this name meanwhile.
-    pub fn finish(mut self) -> Result<(), DestinationError> {
+    pub fn finish(mut self) -> Result<String, DestinationError> {
+        let name = self.name();
         let flushed = match &mut self.form {
             Form::Stdout(out) => out.flush(),
             Form::Plain(file) => file.flush(),
             Form::Gzip(file) => file.try_finish().and_then(|()| file.get_mut().flush()),
         };
         flushed.map_err(|error| self.failed(error))?;
-        let Some((temporary, path)) = self.file else { return Ok(()) };
-        temporary.persist_noclobber(&path).map_err(|error| match error.error.kind() {
+        let Some((temporary, path)) = self.file else { return Ok(name) };
+        let kept = temporary.persist_noclobber(&path);
+        kept.map(|()| name).map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => DestinationError::Exists { path },
             _ => DestinationError::File { path, error: error.error },
         })
@@ -165,7 +167,7 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         let late = Destination::create(Some(&path)).expect("begun");
         fs::write(&path, "mine").expect("written");
-        for refused in [late.finish(), Destination::create(Some(&path)).map(drop)] {
+        for refused in [late.finish().map(drop), Destination::create(Some(&path)).map(drop)] {
             let text = refused.expect_err("it is there").to_string();
             assert!(text.contains("run.jsonl exists already"), "{text}");
         }

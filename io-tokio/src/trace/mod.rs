@@ -5,7 +5,6 @@ pub mod destination;
 pub mod dump;
 pub mod import;
 pub mod input;
-mod output;
 mod rebase;
 pub mod render;
 pub mod replay;

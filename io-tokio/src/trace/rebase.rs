@@ -1,7 +1,7 @@
 //! `longshore trace replay --rebase`: what this core makes of a recorded history, although it does something else.
 
+use super::destination::Destination;
 use super::input::Input;
-use super::output::NewFile;
 use super::replay::{NOTHING, Replay, Verdict};
 use longshore_core::trace::{Rebase, Rebased};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub(super) fn rebase(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Verdict> {
-    let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
+    let file = asked.out.as_ref().map(|path| Destination::create(Some(&cwd.join(path)))).transpose();
     let mut file = match file {
         Ok(file) => file,
         Err(error) => {
@@ -41,14 +41,14 @@ pub(super) fn rebase(
     }
     input.say(err)?;
     let report = rebase.finish();
-    let written = file.map(NewFile::keep).transpose();
+    let written = file.map(Destination::finish).transpose();
     rebased(&report, out)?;
     match written {
         Err(error) => {
             writeln!(err, "error: {error}")?;
             return Ok(Verdict::Unreadable);
         }
-        Ok(Some(path)) => writeln!(out, "written     {}", path.display())?,
+        Ok(Some(name)) => writeln!(out, "written     {name}")?,
         Ok(None) => {}
     }
     if report.steps == report.skipped {

@@ -1,8 +1,8 @@
 //! `longshore trace shrink`: the shortest history that still breaks a rule, as a trace or as a test.
 
 use super::check::rule;
+use super::destination::Destination;
 use super::input::Input;
-use super::output::NewFile;
 use crate::cli::Exit;
 use longshore_core::script::{Case, Search, regression_test};
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ pub fn shrink(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let file = asked.out.as_ref().map(|path| NewFile::create(&cwd.join(path))).transpose();
+    let file = asked.out.as_ref().map(|path| Destination::create(Some(&cwd.join(path)))).transpose();
     let file = match file {
         Ok(file) => file,
         Err(error) => return refused(&error.to_string(), err),
@@ -110,7 +110,7 @@ fn give(
     asked: &Shrink,
     small: &Case,
     before: usize,
-    file: Option<NewFile>,
+    file: Option<Destination>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
@@ -122,8 +122,8 @@ fn give(
     };
     match file {
         None => out.write_all(&text)?,
-        Some(mut file) => match file.write(&text).and_then(|()| file.keep()) {
-            Ok(path) => writeln!(err, "written to {}", path.display())?,
+        Some(mut file) => match file.write(&text).and_then(|()| file.finish()) {
+            Ok(name) => writeln!(err, "written to {name}")?,
             Err(error) => return refused(&error.to_string(), err),
         },
     }
@@ -222,7 +222,7 @@ mod tests {
         let dir = TempDir::new().expect("temp");
         let given = |as_test: bool, file: Option<&Path>| {
             let asked = Shrink { as_test, ..Shrink::default() };
-            let new = file.map(|path| NewFile::create(path).expect("begins"));
+            let new = file.map(|path| Destination::create(Some(path)).expect("begins"));
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let exit = give(&asked, &made_up(), 7, new, &mut out, &mut err).expect("writes to memory");
             assert_eq!(exit, Exit::Success);

@@ -21,8 +21,8 @@ pub use page::page;
 pub use svg::svg;
 pub use text::Text;
 
+use super::destination::Destination;
 use super::input::Input;
-use super::output::NewFile;
 use crate::cli::Exit;
 use drawing::Drawing;
 use longshore_core::story::Story;
@@ -78,7 +78,7 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
         return Ok(FAILED);
     };
     // Before the work, and so that the picture never replaces the trace.
-    let mut file = match NewFile::create(&cwd.join(&asked.out)) {
+    let mut file = match Destination::create(Some(&cwd.join(&asked.out))) {
         Ok(file) => file,
         Err(error) => {
             writeln!(err, "error: {error}")?;
@@ -98,14 +98,13 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
         Form::Svg => svg(&drawing, asked.lanes),
         Form::Page => page(&drawing),
     };
-    match file.write(picture.as_bytes()).and_then(|()| file.keep()) {
-        Ok(path) => {
+    match file.write(picture.as_bytes()).and_then(|()| file.finish()) {
+        Ok(name) => {
             let (lanes, steps) = (drawing.lanes().count(), drawing.steps.len());
             let (judged, broken) = (drawing.judged, drawing.violations.len());
             writeln!(
                 out,
-                "{}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations",
-                path.display()
+                "{name}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations"
             )?;
             Ok(Exit::Code(0))
         }
