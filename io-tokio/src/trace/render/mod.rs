@@ -1,7 +1,7 @@
 //! `longshore trace render`: a trace as a picture.
 //!
-//! What is drawn is a [`Drawing`], which knows nothing of traces and nothing of forms: [`of_story`](of_story::of_story) makes one of a trace's story, [`svg`] makes a
-//! picture for documents of it, [`page`] a page to look around in.
+//! What is drawn is a [`Drawing`], which knows nothing of traces and nothing of forms: [`of_story()`] makes one of a trace's story, [`svg()`] makes
+//! a picture for documents of it, [`page()`] a page to look around in.
 
 mod axis;
 pub mod drawing;
