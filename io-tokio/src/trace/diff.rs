@@ -1,5 +1,8 @@
 //! `longshore trace diff`: the numbers of two traces, side by side.
 
+#[cfg(test)]
+mod tests;
+
 use super::figures::{Counted, Figures, Timed, figures};
 use super::stats::table;
 use super::{records, words};

@@ -2,6 +2,8 @@
 
 mod chrome;
 mod lanes;
+#[cfg(test)]
+mod tests;
 
 use super::output::NewFile;
 use super::records;

@@ -60,7 +60,7 @@ pub(super) struct Requests {
     pub(super) kind: &'static str,
     pub(super) count: usize,
     pub(super) done: usize,
-    /// Those that ended otherwise, by how.
+    /// Those that ended otherwise, by how; all that the daemon itself has cancelled are one.
     pub(super) failed: Vec<Counted>,
     /// Those whose end the trace does not have.
     pub(super) no_end: usize,
@@ -301,6 +301,7 @@ fn requests(story: &Story) -> Vec<Requests> {
         match request.ending {
             None => of.no_end += 1,
             Some(ending) if ending.is_done() => of.done += 1,
+            Some(_) if request.cancelled.is_some() => failed.push("cancelled".to_owned()),
             Some(ending) => failed.push(ending.to_string()),
         }
         took.extend(request.span.duration().map(ms));

@@ -8,6 +8,8 @@ mod records;
 pub mod replay;
 pub mod show;
 pub mod stats;
+#[cfg(test)]
+mod test_traces;
 mod words;
 
 use crate::cli::Exit;

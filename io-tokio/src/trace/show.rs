@@ -1,6 +1,8 @@
 //! `longshore trace show`: what a daemon went through, line by line.
 
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use super::{records, words};
 use jiff::Timestamp;

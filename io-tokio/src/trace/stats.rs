@@ -1,5 +1,8 @@
 //! `longshore trace stats`: how long everything in a trace took, how it ended, and how often it was tried.
 
+#[cfg(test)]
+mod tests;
+
 use super::figures::{Counted, Figures, Spread, Timed, figures};
 use super::{records, words};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -65,17 +68,17 @@ fn spread(name: &str, of: &Spread) -> Vec<String> {
 fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
     let of = figures;
     let recorded = Duration::from_millis(of.recorded_ms.unsigned_abs());
-    writeln!(out, "{} lives, {} steps in {}", of.lives, of.steps, words::length(recorded))?;
+    writeln!(out, "lives {}, steps {} in {}", of.lives, of.steps, words::length(recorded))?;
     for (count, what) in [
-        (of.missing, "steps are missing"),
-        (of.without_effects, "steps have no effects: what the daemon did in them is not known"),
-        (of.begun_before as u64, "lives began before their records do"),
+        (of.missing, "missing steps:"),
+        (of.without_effects, "steps without effects, so that it is not known what the daemon did:"),
+        (of.begun_before as u64, "lives that began before their records do:"),
     ] {
         if count > 0 {
-            writeln!(out, "{count} {what}")?;
+            writeln!(out, "{what} {count}")?;
         }
     }
-    writeln!(out, "{} runtimes, {} tasks", of.runtimes, of.tasks)?;
+    writeln!(out, "runtimes {}, tasks {}", of.runtimes, of.tasks)?;
     counts("Outcome of tasks", &of.outcomes, out)?;
     times("Latency", &of.latencies, out)?;
     times("Wait for", &of.waits, out)?;

@@ -45,6 +45,8 @@ pub(super) struct Held {
     pub(super) asking: Option<RequestIx>,
     /// The last `/start` that did not succeed.
     pub(super) start_failed: Option<(RequestIx, Ending)>,
+    /// Whether its `/start` was accepted in this step.
+    pub(super) accepted: bool,
     /// When its prepare lease runs out; none if that is not known.
     pub(super) expiry: Option<Instant>,
 }

@@ -352,6 +352,7 @@ impl Scene<'_> {
     pub(super) fn finish_step(&mut self) {
         for task in std::mem::take(&mut self.course.step.touched) {
             self.settle_retries(task);
+            self.settle_start(task);
             let told = &mut self.story[task];
             let known = matches!(told.here.begin, Begin::Seen(_)) || told.here.begin.first() < self.at;
             let over = told.here.end == End::Seen(self.at) && known;

@@ -259,7 +259,7 @@ impl Scene<'_> {
         if ending.is_done() {
             self.lease_over(task, true);
             self.end_retry(task, Tried::Start, How::Over);
-            self.wait_for_lease(task);
+            self.course.held(task).accepted = true;
             return;
         }
         self.course.step.start_of = Some(task);
@@ -276,7 +276,7 @@ impl Scene<'_> {
         held.asking = None;
         let failed = held.start_failed;
         if matches!(r, Ok(ApiReply::Task { status: TaskStatus::Running })) {
-            self.wait_for_lease(task);
+            self.course.held(task).accepted = true;
         } else if let Some((start, ending)) = failed {
             self.try_failed(task, Tried::Start, start, ending);
         }

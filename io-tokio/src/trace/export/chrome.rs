@@ -51,6 +51,7 @@ mod thread {
     pub(super) const HINTS: usize = 2;
     pub(super) const LINK: usize = 3;
     pub(super) const STOP: usize = 4;
+    pub(super) const GAPS: usize = 5;
 }
 
 /// Where something is drawn.
@@ -163,7 +164,8 @@ impl<W: Write> Writer<'_, W> {
             (thread::EVENTS, "events"),
             (thread::HINTS, "hints"),
             (thread::LINK, "connection"),
-            (thread::STOP, "stop and gaps"),
+            (thread::STOP, "stop"),
+            (thread::GAPS, "gaps"),
         ] {
             self.thread(pid, tid, name)?;
         }
@@ -177,7 +179,7 @@ impl<W: Write> Writer<'_, W> {
             if let (Some(after), Some(until)) = (gap.after, gap.until) {
                 let span = Span { begin: Begin::Seen(after), end: End::Seen(until) };
                 let args = json!({ "missing steps": gap.lost });
-                self.bar(ix, span, (pid, thread::STOP), "steps are missing", args)?;
+                self.bar(ix, span, (pid, thread::GAPS), "steps are missing", args)?;
             }
         }
         let ends = life.stopping.iter().skip(1).map(|(at, _)| End::Seen(*at)).chain([End::Open]);

@@ -3,10 +3,14 @@
 use crate::trace::words;
 use longshore_core::effect::PhaseName;
 use longshore_core::story::{
-    At, Begin, Claim, ClaimIx, Ending, Fate, Hint, LifeIx, Online, Origin, SlotUse, Span, Story, Task, TaskIx,
+    At, Begin, Claim, ClaimIx, Ending, Fate, Hint, LifeIx, Online, Origin, SlotUse, Span, Story, Task,
+    TaskIx, What,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Tasks that a line names at most.
+const NAMED: usize = 2;
 
 /// What is to be told; everything if nothing is named.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +73,7 @@ pub(super) fn lines(story: &Story, wanted: &Wanted) -> Vec<Line> {
             lines.hints.entry(claim).or_default().push(hint);
         }
     }
+    lines.moments(true);
     lines.lives();
     lines.runtimes();
     for hint in &story.hints {
@@ -82,11 +87,20 @@ pub(super) fn lines(story: &Story, wanted: &Wanted) -> Vec<Line> {
             lines.task_told(nth, task);
         }
     }
-    lines.moments();
+    lines.moments(false);
     let mut list = lines.list;
     // Within a step the order in which they were found is that of cause and effect.
     list.sort_by_key(|line| (line.life, line.at.n));
     list
+}
+
+/// The first tasks of a list, and how many more there are.
+fn some_of(tasks: &[String]) -> String {
+    match tasks.len() {
+        0 => "nothing new".to_owned(),
+        1..=NAMED => format!("task {}", tasks.join(", ")),
+        all => format!("{all} tasks: {}, …", tasks[..NAMED].join(", ")),
+    }
 }
 
 impl Lines<'_> {
@@ -221,10 +235,7 @@ impl Lines<'_> {
         let took = words::lasted(request.span, &story[claim.life]);
         let what = match request.ending {
             Some(ending) if !ending.is_done() => format!("ends: {ending}"),
-            _ => format!(
-                "brings {}",
-                if wanted.is_empty() { "nothing new".to_owned() } else { wanted.join(", ") }
-            ),
+            _ => format!("brings {}", some_of(&wanted)),
         };
         let twice =
             if duplicates > 0 { format!(", and {duplicates} that were here already") } else { String::new() };
@@ -392,9 +403,11 @@ impl Lines<'_> {
         }
     }
 
-    fn moments(&mut self) {
+    /// What somebody did comes before all that follows from it, what the daemon states comes after it.
+    fn moments(&mut self, causes: bool) {
         let story = self.story;
-        for moment in &story.moments {
+        let is_cause = |what: &What| matches!(what, What::Stop(_) | What::Credential | What::Note(_));
+        for moment in story.moments.iter().filter(|moment| is_cause(&moment.what) == causes) {
             let text = words::moment(&moment.what);
             match (moment.task, moment.runtime) {
                 (Some(ix), _) if self.wanted.task_of(ix, story) => {
