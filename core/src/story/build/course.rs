@@ -181,6 +181,12 @@ impl Course {
         self.doubts.get(next).copied()
     }
 
+    /// Whether a checkpoint would tell something.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let from_the_middle = self.header.from.is_some() && self.confirmed == 0;
+        self.in_gap || from_the_middle || self.doubt(0).is_some()
+    }
+
     /// Something of what follows after this step was not recorded.
     pub(super) fn doubt_after(&mut self, at: At) {
         self.is_whole = false;
