@@ -79,16 +79,21 @@ pub fn diff(asked: &Diff, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) 
     Ok(true)
 }
 
+/// Place and name of a number.
+type Key = (usize, String);
+/// What a number counts, and how much in each trace.
+type Both = (Unit, [Option<i64>; 2]);
+
 /// Every number that one of them has. How often something was so that a trace does not name is 0.
 fn rows(a: &Figures, b: &Figures) -> Vec<Row> {
-    let mut both: BTreeMap<(usize, String), (Unit, [Option<i64>; 2])> = BTreeMap::new();
+    let mut both: BTreeMap<Key, Both> = BTreeMap::new();
     for (which, of) in [a, b].into_iter().enumerate() {
         for (rank, name, unit, n) in numbers(of) {
             let none = if unit == Unit::Count { Some(0) } else { None };
             both.entry((rank, name)).or_insert((unit, [none; 2])).1[which] = n;
         }
     }
-    let row = |((_, name), (unit, [a, b])): ((usize, String), (Unit, [Option<i64>; 2]))| {
+    let row = |((_, name), (unit, [a, b])): (Key, Both)| {
         let difference = a.zip(b).map(|(a, b)| b.saturating_sub(a));
         Row { name, unit, a, b, difference }
     };

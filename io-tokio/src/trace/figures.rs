@@ -1,7 +1,7 @@
 //! The numbers of a story: how long things took, how they ended, how often they were tried.
 
 use super::words;
-use longshore_core::story::{Begins, Fate, Hint, Origin, RequestKind, Span, Story, Task};
+use longshore_core::story::{Begins, Ending, Fate, Hint, Origin, RequestKind, Span, Story, Task};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -273,7 +273,7 @@ fn claims(story: &Story) -> Claims {
         sum.unusable += usize::from(claim.unusable);
         if !claim.tasks.is_empty() {
             sum.brought += 1;
-        } else if ending.is_some_and(|ending| ending.is_done()) {
+        } else if ending.is_some_and(Ending::is_done) {
             sum.empty += 1;
         } else if ending.is_some() {
             sum.failed += 1;

@@ -220,7 +220,8 @@ impl Builder {
         let begins = course.header.from.is_some_and(|from| from.n == point.n) && course.last.is_none();
         let follows = course.last.is_some_and(|last| last <= point.n);
         // A life of which nothing is unknown needs none.
-        if !begins && !(follows && course.is_in_doubt()) {
+        let tells = begins || (follows && course.is_in_doubt());
+        if !tells {
             return;
         }
         let mut scene = Scene {

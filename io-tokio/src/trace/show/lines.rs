@@ -159,7 +159,7 @@ impl Lines<'_> {
                 match span.begin {
                     Begin::Seen(at) => self.say(*life, at, format!("runtime {name} is registered")),
                     Begin::Before(at) => {
-                        self.say(*life, at, format!("runtime {name} is registered, since before this step"))
+                        self.say(*life, at, format!("runtime {name} is registered, since before this step"));
                     }
                 }
                 if let Some(at) = claimable {
