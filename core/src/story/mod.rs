@@ -58,6 +58,11 @@ impl Story {
     pub fn builder() -> Builder {
         Builder::default()
     }
+
+    /// The index of the life at a place, if there is one.
+    pub fn life(&self, nth: usize) -> Option<LifeIx> {
+        u32::try_from(nth).ok().filter(|_| nth < self.lives.len()).map(LifeIx)
+    }
 }
 
 macro_rules! indexes {

@@ -2,25 +2,38 @@
 
 pub mod check;
 pub mod destination;
+pub mod diff;
 pub mod dump;
+pub mod export;
+mod figures;
 pub mod import;
 pub mod input;
 mod rebase;
+mod records;
 pub mod render;
 pub mod replay;
+pub mod show;
 pub mod shrink;
+pub mod stats;
 mod tally;
+#[cfg(test)]
+mod test_traces;
+mod words;
 
 use crate::cli::{Exit, explain};
 use crate::config::Env;
 use crate::simulate::{self, Simulate};
 use check::{Check, check};
 use clap::Subcommand;
+use diff::{Diff, diff};
 use dump::{Dump, dump};
+use export::{Export, export};
 use import::{Import, import};
 use render::{Render, render};
 use replay::{Replay, replay};
+use show::{Show, show};
 use shrink::Shrink;
+use stats::{Stats, stats};
 use std::io::{self, Write};
 use std::path::Path;
 use tokio::runtime::Runtime;
@@ -34,6 +47,14 @@ pub enum TraceCommand {
     Import(Import),
     /// Feed a trace to a fresh core and compare what it decides
     Replay(Replay),
+    /// Tell what a trace went through, line by line
+    Show(Show),
+    /// Say how long everything took, how it ended and how often it was tried
+    Stats(Stats),
+    /// Compare the numbers of two traces
+    Diff(Diff),
+    /// Write a trace in the format of another program
+    Export(Export),
     /// Draw a trace: lanes of runtimes, slots and tasks over time
     Render(Render),
     /// Hold a trace to all invariants
@@ -75,8 +96,17 @@ pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path)
             check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
         TraceCommand::Shrink(asked) => shrink::until_a_signal(asked, cwd, &mut out, &mut err),
+        TraceCommand::Show(asked) => show(asked, cwd, &mut out, &mut err).map(told),
+        TraceCommand::Stats(asked) => stats(asked, cwd, &mut out, &mut err).map(told),
+        TraceCommand::Diff(asked) => diff(asked, cwd, &mut out, &mut err).map(told),
+        TraceCommand::Export(asked) => export(asked, cwd, &mut out, &mut err).map(told),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
     // Nobody reads the answer.
     done.unwrap_or(Exit::Failed)
+}
+
+/// 2 if a trace cannot be read, or does not have what was asked for.
+const fn told(whole: bool) -> Exit {
+    Exit::Code(if whole { 0 } else { 2 })
 }

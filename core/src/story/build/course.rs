@@ -45,6 +45,8 @@ pub(super) struct Held {
     pub(super) asking: Option<RequestIx>,
     /// The last `/start` that did not succeed.
     pub(super) start_failed: Option<(RequestIx, Ending)>,
+    /// Whether its `/start` was accepted in this step.
+    pub(super) accepted: bool,
     /// When its prepare lease runs out; none if that is not known.
     pub(super) expiry: Option<Instant>,
 }
@@ -141,7 +143,7 @@ impl Course {
             doubts: Vec::new(),
             confirmed: 0,
             in_gap: false,
-            is_whole: header.from.is_none(),
+            is_whole: header.from.is_none() && !header.is_imported(),
             ops: BTreeMap::new(),
             open: BTreeSet::new(),
             claims: BTreeMap::new(),
@@ -177,6 +179,12 @@ impl Course {
         let heard = heard.max(self.confirmed);
         let next = self.doubts.partition_point(|before| before.n < heard);
         self.doubts.get(next).copied()
+    }
+
+    /// Whether a checkpoint would tell something.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let from_the_middle = self.header.from.is_some() && self.confirmed == 0;
+        self.in_gap || from_the_middle || self.doubt(0).is_some()
     }
 
     /// Something of what follows after this step was not recorded.

@@ -151,12 +151,11 @@ impl Scene<'_> {
         let by = self.course.step.claim;
         let task = self.came(who, Origin::Admitted(by));
         self.take_slot(task, slot, Span::from(self.at));
-        match by.map(|claim| self.story[claim].request) {
-            Some(request) => self.lease_granted(task, request),
-            None => {
-                let grant = Grant { at: self.at, by: None, margin_ms: None };
-                self.story[task].lease.grants.push(grant);
-            }
+        if let Some(claim) = by {
+            self.lease_granted(task, self.story[claim].request);
+        } else {
+            let grant = Grant { at: self.at, by: None, margin_ms: None };
+            self.story[task].lease.grants.push(grant);
         }
     }
 
@@ -352,6 +351,7 @@ impl Scene<'_> {
     pub(super) fn finish_step(&mut self) {
         for task in std::mem::take(&mut self.course.step.touched) {
             self.settle_retries(task);
+            self.settle_start(task);
             let told = &mut self.story[task];
             let known = matches!(told.here.begin, Begin::Seen(_)) || told.here.begin.first() < self.at;
             let over = told.here.end == End::Seen(self.at) && known;

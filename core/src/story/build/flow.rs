@@ -84,7 +84,8 @@ impl Scene<'_> {
         self.course.step.claim = Some(claim);
         if let Some(ApiReply::Claimed { offers, unusable }) = reply {
             self.story[claim].unusable = *unusable;
-            if self.course.step.unrecorded {
+            // A log tells of tasks that were claimed, and not of the effects of the claim.
+            if self.course.step.unrecorded || self.course.header.is_imported() {
                 for offer in offers {
                     self.offered(claim, offer);
                 }

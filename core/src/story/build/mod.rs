@@ -217,9 +217,11 @@ impl Builder {
 
     fn checkpoint(&mut self, point: &Checkpoint) {
         let Some(course) = &mut self.course else { return };
-        // A life that is known from its beginning needs none.
         let begins = course.header.from.is_some_and(|from| from.n == point.n) && course.last.is_none();
-        if !begins && !(course.in_gap && course.last <= Some(point.n)) {
+        let follows = course.last.is_some_and(|last| last <= point.n);
+        // A life of which nothing is unknown needs none.
+        let tells = begins || (follows && course.is_in_doubt());
+        if !tells {
             return;
         }
         let mut scene = Scene {
@@ -235,7 +237,7 @@ impl Builder {
         let life = &mut self.story[course.life];
         if begins {
             life.begins = Begins::Checkpoint(point.n);
-        } else if let Some(gap) = life.gaps.last_mut() {
+        } else if let Some(gap) = life.gaps.last_mut().filter(|_| course.in_gap) {
             gap.restored = true;
         }
         course.last = Some(point.n);

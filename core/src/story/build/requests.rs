@@ -5,7 +5,7 @@ use super::scene::Scene;
 use crate::effect::{ApiCall, FsCall, LaunchCall};
 use crate::error::{ApiError, FsError};
 use crate::event::{ApiReply, ClaimKey, FsReply, RunEvent, TaskStatus};
-use crate::id::{OpId, RuntimeId};
+use crate::id::{EnvRoot, OpId, RuntimeId};
 use crate::plane::limits::PREPARE_LEASE;
 use crate::story::{
     Domain, End, Ending, Grant, Launch, Request, RequestIx, RequestKind, RuntimeIx, Span, TaskIx,
@@ -259,7 +259,7 @@ impl Scene<'_> {
         if ending.is_done() {
             self.lease_over(task, true);
             self.end_retry(task, Tried::Start, How::Over);
-            self.wait_for_lease(task);
+            self.course.held(task).accepted = true;
             return;
         }
         self.course.step.start_of = Some(task);
@@ -276,7 +276,7 @@ impl Scene<'_> {
         held.asking = None;
         let failed = held.start_failed;
         if matches!(r, Ok(ApiReply::Task { status: TaskStatus::Running })) {
-            self.wait_for_lease(task);
+            self.course.held(task).accepted = true;
         } else if let Some((start, ending)) = failed {
             self.try_failed(task, Tried::Start, start, ending);
         }
@@ -288,8 +288,9 @@ impl Scene<'_> {
         self.close(request, ending);
         let told = &self.story[request];
         if told.kind == RequestKind::Collect {
-            let root = told.about.as_deref().map(crate::id::EnvRoot::from);
-            root.iter().for_each(|root| self.freed(root));
+            if let Some(root) = told.about.as_deref().map(EnvRoot::from) {
+                self.freed(&root);
+            }
             return;
         }
         let (kind, Some(task)) = (told.kind, told.task) else { return };

@@ -43,12 +43,18 @@ impl Scene<'_> {
 
     /// One that is there before and after may have gone and come back.
     fn restore_runtimes(&mut self, view: View<'_>) {
-        for (runtime, nth) in std::mem::take(&mut self.course.online) {
-            let end = self.end(self.story[runtime].online[nth].span, How::Over);
+        for (runtime, nth) in self.course.online.clone() {
+            let end = self.end(self.story[runtime].online[nth].span, How::Lost);
             self.story[runtime].online[nth].span.close(end);
+            if !self.story[runtime].online[nth].span.is_open() {
+                self.course.online.remove(&runtime);
+            }
         }
         let here: Vec<_> = view.runtimes().map(|id| self.runtime(id)).collect();
         for runtime in here {
+            if self.course.online.contains_key(&runtime) {
+                continue;
+            }
             let (life, span) = (self.course.life, self.already());
             let told = &mut self.story[runtime];
             if let Some((workspace, provider)) = view.runtime(&told.id) {

@@ -104,9 +104,11 @@ impl Scene<'_> {
         }
     }
 
-    /// `/start` is accepted and the agent is not launched: the lease has to end.
-    pub(super) fn wait_for_lease(&mut self, task: TaskIx) {
-        if self.phase_of(task) == Some(PhaseName::Starting) {
+    /// `/start` is accepted, and the agent is not launched in this step: the lease has to end.
+    pub(super) fn settle_start(&mut self, task: TaskIx) {
+        let held = self.course.alive.get_mut(&task);
+        let accepted = held.is_some_and(|held| std::mem::take(&mut held.accepted));
+        if accepted && self.phase_of(task) == Some(PhaseName::Starting) {
             self.wait_in_phase(task, WaitReason::LeaseEnd, Span::from(self.at));
         }
     }

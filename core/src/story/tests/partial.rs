@@ -181,6 +181,18 @@ fn a_segment_without_its_checkpoint_tells_only_what_is_named_in_it() {
                 let told = builder.finish();
                 assert_eq!(told.lives[0].begins, Begins::Middle(point.n));
                 agree(&told, &whole, &format!("seed {} in the middle, from step {}", history.seed, point.n));
+                // And one that comes later tells the rest.
+                let Some(next) = lived.checkpoints.iter().find(|next| next.n > point.n) else { continue };
+                let mut builder = Builder::default();
+                builder.header(&lived.header_from(point));
+                let kept = usize::try_from(next.n - point.n).expect("fits");
+                tell(&mut builder, &lived.from(point.n + 1)[..kept]);
+                builder.record(&Record::Checkpoint(next.clone()));
+                tell(&mut builder, lived.from(next.n + 1));
+                let told = builder.finish();
+                let what = format!("seed {}, from step {} with {}", history.seed, point.n, next.n);
+                agree(&told, &whole, &what);
+                assert_eq!(open(&told), open(&whole), "{what}: what is open at the end");
             }
         }
     }
@@ -206,7 +218,12 @@ fn without_effects_only_what_came_from_outside_is_told() {
             let some: Vec<Step> = some.collect();
             let mut builder = Builder::default();
             builder.header(&lived.header);
-            tell(&mut builder, &some);
+            for step in &some {
+                tell(&mut builder, std::slice::from_ref(step));
+                for point in lived.checkpoints.iter().filter(|point| point.n == step.n) {
+                    builder.record(&Record::Checkpoint(point.clone()));
+                }
+            }
             agree(&builder.finish(), &whole, &format!("seed {}, life {nth}, holes", history.seed));
         }
     }

@@ -1,0 +1,52 @@
+//! `longshore trace export`: a trace in the formats of other programs.
+
+mod chrome;
+mod lanes;
+#[cfg(test)]
+mod tests;
+
+use super::destination::Destination;
+use super::records;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(group(clap::ArgGroup::new("format").required(true)))]
+pub struct Export {
+    /// As trace events of Chrome, which https://ui.perfetto.dev shows
+    #[arg(long, group = "format")]
+    pub chrome: bool,
+    /// The trace
+    pub file: PathBuf,
+    /// Write to this file, which is not there yet, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Writes a trace in another format, to a file or to `out`; what is wrong is written to `err`. Returns whether that was done.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to.
+pub fn export(asked: &Export, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<bool> {
+    let Some(story) = records::read(&asked.file, cwd, err)? else { return Ok(false) };
+    let Some(path) = &asked.out else {
+        let mut out = BufWriter::new(out);
+        chrome::write(&story, &mut out)?;
+        out.flush()?;
+        return Ok(true);
+    };
+    let mut text = Vec::new();
+    chrome::write(&story, &mut text)?;
+    let written = Destination::create(Some(&cwd.join(path))).and_then(|mut file| {
+        file.write(&text)?;
+        file.finish()
+    });
+    match written {
+        Ok(_) => Ok(true),
+        Err(error) => {
+            writeln!(err, "error: {error}")?;
+            Ok(false)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `longshore trace stats`: how long everything in a trace took, how it ended, and how often it was tried.
+
+#[cfg(test)]
+mod tests;
+
+use super::figures::{Counted, Figures, Spread, Timed, figures};
+use super::{records, words};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Columns of a table at most.
+const WIDTH: u16 = 110;
+/// One line below the header, and nothing else that takes room.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Stats {
+    /// The trace
+    pub file: PathBuf,
+    /// Print one JSON object; times are in milliseconds
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Writes the numbers of a trace to `out`, and what is wrong with it to `err`. Returns whether there was one.
+///
+/// # Errors
+/// If `out` or `err` cannot be written to.
+pub fn stats(asked: &Stats, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<bool> {
+    let Some(story) = records::read(&asked.file, cwd, err)? else { return Ok(false) };
+    let figures = figures(&story);
+    if asked.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&figures).map_err(io::Error::other)?)?;
+    } else {
+        text(&figures, out)?;
+    }
+    Ok(true)
+}
+
+/// A table whose columns from the second on are numbers.
+pub(super) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_header(header.to_vec());
+    for (nth, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if nth > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// A duration of a table; a dash where there is none.
+pub(super) fn cell(ms: Option<i64>) -> String {
+    ms.map_or_else(|| "–".to_owned(), words::signed)
+}
+
+fn spread(name: &str, of: &Spread) -> Vec<String> {
+    let mut row = vec![name.to_owned(), of.count.to_string()];
+    row.extend([of.p50, of.p90, of.p99, of.max].map(cell));
+    row
+}
+
+fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
+    let of = figures;
+    let recorded = Duration::from_millis(of.recorded_ms.unsigned_abs());
+    writeln!(out, "lives {}, steps {} in {}", of.lives, of.steps, words::length(recorded))?;
+    for (count, what) in [
+        (of.missing, "missing steps:"),
+        (of.without_effects, "steps without effects, so that it is not known what the daemon did:"),
+        (of.begun_before as u64, "lives that began before their records do:"),
+    ] {
+        if count > 0 {
+            writeln!(out, "{what} {count}")?;
+        }
+    }
+    writeln!(out, "runtimes {}, tasks {}", of.runtimes, of.tasks)?;
+    counts("Outcome of tasks", &of.outcomes, out)?;
+    times("Latency", &of.latencies, out)?;
+    times("Wait for", &of.waits, out)?;
+    let retries = &of.retries;
+    writeln!(
+        out,
+        "\nAgain: {} times /start, {} launches without a dead session, {} reports; {} ends told late",
+        retries.starts, retries.sessions, retries.reports, retries.late
+    )?;
+    let claims = &of.claims;
+    writeln!(
+        out,
+        "Claims: {} sent, {} brought {} tasks, {} brought nothing new, {} failed; {} tasks were here already, {} unusable",
+        claims.sent,
+        claims.brought,
+        claims.tasks,
+        claims.empty,
+        claims.failed,
+        claims.duplicates,
+        claims.unusable
+    )?;
+    let margins = &of.lease_margins;
+    if margins.count > 0 {
+        writeln!(
+            out,
+            "Leases: {} times extended or over, with {} left at least, {} in the middle; {} had run out",
+            margins.count,
+            cell(margins.min),
+            cell(margins.p50),
+            margins.expired
+        )?;
+    }
+    requests(of, out)
+}
+
+fn counts(title: &str, list: &[Counted], out: &mut dyn Write) -> io::Result<()> {
+    if list.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table(&[title, "Count"]);
+    for Counted { name, count } in list {
+        rows.add_row([name.clone(), count.to_string()]);
+    }
+    writeln!(out, "\n{}", rows.trim_fmt())
+}
+
+fn times(title: &str, list: &[Timed], out: &mut dyn Write) -> io::Result<()> {
+    if list.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table(&[title, "Count", "p50", "p90", "p99", "Max"]);
+    for Timed { name, spread: of } in list {
+        rows.add_row(spread(name, of));
+    }
+    writeln!(out, "\n{}", rows.trim_fmt())
+}
+
+fn requests(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
+    if figures.requests.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table(&["Request", "Count", "Done", "p50", "p99", "Max", "Otherwise"]);
+    if let Some(last) = rows.column_mut(6) {
+        last.set_cell_alignment(CellAlignment::Left);
+    }
+    for of in &figures.requests {
+        let mut other: Vec<String> =
+            of.failed.iter().map(|counted| format!("{} {}", counted.count, counted.name)).collect();
+        if of.no_end > 0 {
+            other.push(format!("{} without an end", of.no_end));
+        }
+        let mut row = vec![of.kind.to_owned(), of.count.to_string(), of.done.to_string()];
+        row.extend([of.took.p50, of.took.p99, of.took.max].map(cell));
+        row.push(other.join(", "));
+        rows.add_row(row);
+    }
+    writeln!(out, "\n{}", rows.trim_fmt())
+}

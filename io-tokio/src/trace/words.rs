@@ -1,0 +1,284 @@
+//! The words in which the commands that tell of a trace speak of times, phases, waits and ends.
+
+use longshore_core::effect::{EndReason, Fact, KillStep, PhaseName, ReportKind, StopPhase};
+use longshore_core::event::{GateOwner, StopKind, TaskStatus};
+use longshore_core::story::{
+    Begin, End, Fate, Life, Runtime, RuntimeIx, Span, Story, Task, TaskIx, WaitReason, What,
+};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Text of a trace for a terminal: what could steer it is escaped.
+pub(super) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Marks that change the direction of what follows are no control characters, and as misleading.
+        let steers = c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if steers { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
+/// A time on the axis of a story: hours, minutes, seconds and milliseconds.
+pub(super) fn clock(at: Duration) -> String {
+    let ms = at.as_millis();
+    format!("{}:{:02}:{:02}.{:03}", ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000)
+}
+
+/// How long something took.
+pub(super) fn length(of: Duration) -> String {
+    let ms = of.as_millis();
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// Milliseconds, which may be negative.
+pub(super) fn signed(ms: i64) -> String {
+    let length = length(Duration::from_millis(ms.unsigned_abs()));
+    if ms < 0 { format!("-{length}") } else { length }
+}
+
+/// How long a span was, and what of that is not known.
+pub(super) fn lasted(span: Span, life: &Life) -> String {
+    let (from, to) = span.known(life.until());
+    let known = length(to.since(from));
+    match (span.begin, span.end) {
+        (Begin::Seen(_), End::Seen(_)) => known,
+        (_, End::Open) => format!("{known} so far"),
+        _ => format!("at least {known}"),
+    }
+}
+
+pub(super) const fn phase(name: PhaseName) -> &'static str {
+    match name {
+        PhaseName::Resolving => "resolving",
+        PhaseName::AwaitingDirectory => "awaiting directory",
+        PhaseName::AwaitingSlot => "awaiting slot",
+        PhaseName::AwaitingRoot => "awaiting root",
+        PhaseName::Preparing => "preparing",
+        PhaseName::Starting => "starting",
+        PhaseName::Running => "running",
+        PhaseName::Settling => "settling",
+        PhaseName::Reporting => "reporting",
+        PhaseName::Sealing => "sealing",
+        _ => "in another phase",
+    }
+}
+
+/// The name of a task: its id, or the number of its claim if only that is known.
+pub(super) fn task(task: &Task) -> String {
+    task.id.as_ref().map_or_else(|| format!("#{}", task.claim.0), |id| clean(id.as_str()))
+}
+
+fn task_of(story: &Story, ix: TaskIx) -> String {
+    task(&story[ix])
+}
+
+/// A runtime with what is known of it.
+pub(super) fn runtime(of: &Runtime) -> String {
+    let mut text = clean(of.id.as_str());
+    let about = [of.provider.as_ref().map(|provider| clean(provider.as_str()))];
+    let about = about.into_iter().chain([of.workspace.as_ref().map(|workspace| clean(workspace.as_str()))]);
+    let about: Vec<String> = about.flatten().collect();
+    if !about.is_empty() {
+        let _ = write!(text, " ({})", about.join(", "));
+    }
+    text
+}
+
+pub(super) fn runtime_of(story: &Story, ix: RuntimeIx) -> String {
+    runtime(&story[ix])
+}
+
+/// Why something waits, after "waits".
+pub(super) fn wait(reason: WaitReason, story: &Story) -> String {
+    match reason {
+        WaitReason::Slot => "for a slot: all are taken".to_owned(),
+        WaitReason::Directory { holder, parked } => {
+            let holder =
+                holder.map_or_else(|| "another task".to_owned(), |ix| format!("task {}", task_of(story, ix)));
+            let slot = if parked { "without a slot" } else { "with its slot" };
+            format!("for its directory, {slot}: {holder} works there")
+        }
+        WaitReason::Collector => "for the collector, which frees its directory".to_owned(),
+        WaitReason::LeaseEnd => "for the last refresh of its lease to end".to_owned(),
+        WaitReason::Retry { request, after } => {
+            format!("to send {} again: {after}", story[request].kind.as_str())
+        }
+        WaitReason::ClaimOnItsWay => "for a claim that is on its way".to_owned(),
+        WaitReason::HeldOff => "as a claim of unknown fate may have brought tasks".to_owned(),
+        WaitReason::Credential => "for a credential that the server takes".to_owned(),
+        WaitReason::Closed => "as nothing is claimed: the daemon stops or is to be idle".to_owned(),
+        _ => "for a reason that the trace does not tell".to_owned(),
+    }
+}
+
+/// The kind of a wait, the same for the same kind.
+pub(super) const fn wait_kind(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::Slot => "slot",
+        WaitReason::Directory { .. } => "directory",
+        WaitReason::Collector => "collector",
+        WaitReason::LeaseEnd => "end of the lease",
+        WaitReason::Retry { .. } => "retry",
+        WaitReason::ClaimOnItsWay => "claim on its way",
+        WaitReason::HeldOff => "claim of unknown fate",
+        WaitReason::Credential => "credential",
+        WaitReason::Closed => "no claims",
+        _ => "unknown",
+    }
+}
+
+pub(super) const fn status(of: TaskStatus) -> &'static str {
+    match of {
+        TaskStatus::Queued => "queued",
+        TaskStatus::Dispatched => "dispatched",
+        TaskStatus::WaitingLocalDirectory => "waiting for a local directory",
+        TaskStatus::Running => "running",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Cancelled => "cancelled",
+        TaskStatus::Deferred => "deferred",
+        _ => "in a state that this version does not know",
+    }
+}
+
+pub(super) fn report(kind: ReportKind) -> String {
+    match kind {
+        ReportKind::Complete => "completed".to_owned(),
+        ReportKind::Fail { reason } => format!("failed ({})", reason.as_str()),
+        ReportKind::CancelAck => "cancelled".to_owned(),
+    }
+}
+
+/// What became of a task, in few words and always the same for the same.
+pub(super) fn fate(of: Fate) -> String {
+    match of {
+        Fate::Open => "not over".to_owned(),
+        Fate::Reported { report: kind, .. } => report(kind),
+        Fate::Superseded { .. } => "given to somebody else".to_owned(),
+        Fate::Refused { status, .. } => format!("report refused with {status}"),
+        Fate::Silent => "not reported: the server ended it".to_owned(),
+        Fate::Abandoned => "abandoned at the end of the daemon".to_owned(),
+        Fate::Kept => "left to the next daemon".to_owned(),
+        Fate::Unknown => "unknown".to_owned(),
+    }
+}
+
+pub(super) const fn ending(why: EndReason) -> &'static str {
+    match why {
+        EndReason::Stop => "the daemon stops",
+        EndReason::Idle => "its agent said nothing for too long",
+        EndReason::TooLong => "its agent took too long",
+        EndReason::PrepareTimeout => "its preparation took too long",
+        EndReason::Server => "the server has ended or forgotten it",
+        _ => "for a reason that this version does not know",
+    }
+}
+
+pub(super) fn stop(how: StopKind) -> String {
+    match how {
+        StopKind::Now => "a stop is asked for".to_owned(),
+        StopKind::Drain { within_ms: None } => "a drain is asked for".to_owned(),
+        StopKind::Drain { within_ms: Some(ms) } => {
+            format!("a drain within {} is asked for", length(Duration::from_millis(ms)))
+        }
+        StopKind::Restart => "a restart is asked for".to_owned(),
+        _ => "an end is asked for".to_owned(),
+    }
+}
+
+pub(super) const fn stopping(phase: StopPhase) -> &'static str {
+    match phase {
+        StopPhase::Serving => "the daemon serves",
+        StopPhase::Claims => "the stop waits for claims",
+        StopPhase::Tasks => "the stop waits for tasks",
+        StopPhase::Deregistering => "the stop waits for the runtimes to go off line",
+        StopPhase::Exited => "the stop is over",
+        _ => "the stop goes on",
+    }
+}
+
+/// What happened at a moment.
+pub(super) fn moment(what: &What) -> String {
+    match what {
+        What::Fact(of) => fact(of),
+        What::Stop(how) => stop(*how),
+        What::Kill(KillStep::CloseInput) => "its agent gets no more input".to_owned(),
+        What::Kill(KillStep::End { grace_ms }) => {
+            format!("its agent is told to end within {}", length(Duration::from_millis(u64::from(*grace_ms))))
+        }
+        What::Kill(KillStep::Kill) => "its agent is killed".to_owned(),
+        What::Gate { owner, answer } => {
+            let who = match owner {
+                GateOwner::ServerUpdate => "an update by the server",
+                GateOwner::SelfUpdate => "an update",
+                GateOwner::Reload => "a reload",
+                GateOwner::Demotion => "an agent CLI that is taken off line",
+                _ => "somebody",
+            };
+            let got = if *answer == longshore_core::effect::GateAnswer::Granted {
+                "has it"
+            } else {
+                "does not get it"
+            };
+            format!("{who} wants the daemon idle, and {got}")
+        }
+        What::Credential => "another credential is in use".to_owned(),
+        What::Note(text) => format!("note: {}", clean(text)),
+        What::Exit(report) => {
+            let mut text = "the daemon ends".to_owned();
+            for (tasks, what) in [(&report.abandoned, "not reported"), (&report.kept, "left to the next one")]
+            {
+                if !tasks.is_empty() {
+                    let _ = write!(text, "; {} tasks are {what}", tasks.len());
+                }
+            }
+            text
+        }
+        _ => "something that this version has no words for".to_owned(),
+    }
+}
+
+fn fact(of: &Fact) -> String {
+    match of {
+        Fact::HeldOff => "a claim has an unknown fate: none is sent for a while".to_owned(),
+        Fact::Collected { root, ok, .. } => {
+            let done = if *ok { "is freed" } else { "could not be freed" };
+            format!("directory {} {done}", clean(root.as_str()))
+        }
+        Fact::Uncollected { left } => {
+            format!("{left} directories are left for the next round of the collector")
+        }
+        Fact::Duplicate { task } => format!("task {} was here already, and is ignored", clean(task.as_str())),
+        Fact::Unusable { count } => format!("{count} claimed tasks cannot be named to the server"),
+        Fact::MessagesRefused { upto, status, .. } => {
+            format!("the server refuses messages up to {upto} for good ({status})")
+        }
+        Fact::UsageLate { .. } => "its usage goes on being reported in the background".to_owned(),
+        Fact::UsageLost { .. } => "the server refuses its usage for good".to_owned(),
+        Fact::Unauthorized => "the server refuses the credential".to_owned(),
+        Fact::Reconciled => "everything is looked at again, as the control connection is up".to_owned(),
+        Fact::Woke { slept } => {
+            format!("the machine has slept for {}", length(Duration::from_millis(*slept)))
+        }
+        Fact::Held { provider } => format!("agent CLI {} is taken off line", clean(provider.as_str())),
+        Fact::Freed { provider } => format!("agent CLI {} works again", clean(provider.as_str())),
+        Fact::ActionOver { action, taken } => {
+            let done = if *taken { "is taken" } else { "will never be taken" };
+            format!("the result of action {} {done}", clean(action.as_str()))
+        }
+        Fact::ActionDropped { action } => {
+            format!("action {} is left undone: too many wait", clean(action.as_str()))
+        }
+        Fact::RuntimeGone { .. } => "the server has no such runtime any more".to_owned(),
+        Fact::PerRuntimeClaims => "the server has no batch claim: each runtime asks for itself".to_owned(),
+        Fact::Stray { total } => format!("an event fits nothing, the {total}. of this life"),
+        other => format!("{other:?}"),
+    }
+}
