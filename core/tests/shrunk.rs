@@ -21,7 +21,7 @@ fn recorded(seed: u64, bug: Bug, steps: usize) -> (Config, Vec<u8>) {
     let start = Start { bug: Some(bug), ..Start::new(cfg.clone(), Seed(seed)) };
     let mut runner = Runner::begin(&start).expect("settings are in bounds");
     let mut lines = Vec::new();
-    encode::header(&mut lines, &Header::new("test", cfg.clone(), Seed(seed), start.now)).expect("encodes");
+    encode::header(&mut lines, &Header::new("script", cfg.clone(), Seed(seed), start.now)).expect("encodes");
     encode::start(&mut lines, start.now, runner.effects()).expect("encodes");
     let mut n = 0;
     while n < steps as u64 {
@@ -73,12 +73,21 @@ fn a_case_is_made_small_and_plain_and_printed_as_a_test() {
     {
         assert!(text.contains(plain), "{plain}: {text}");
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed/i6.rs");
+    is_there("tests/printed/i6.rs", &text);
+    // The page about traces begins with the one and ends with the other.
+    is_there(
+        "../tests/traces/broken/a-lease-is-refreshed-twice.jsonl",
+        &String::from_utf8(lines).expect("text"),
+    );
+}
+
+fn is_there(path: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("LONGSHORE_BLESS").is_some() {
-        std::fs::write(&path, &text).expect("writes");
+        std::fs::write(&path, text).expect("writes");
     }
     let there = std::fs::read_to_string(&path).expect("reads");
-    assert_eq!(there, text, "LONGSHORE_BLESS=1 writes it anew");
+    assert!(there == text, "{}: LONGSHORE_BLESS=1 writes it anew", path.display());
 }
 
 /// The printed file is a module of this test, so it compiles, and its test runs with the core as it is.
