@@ -198,7 +198,14 @@ impl Scene<'_> {
     }
 
     fn phase(&mut self, claim: ClaimKey, name: PhaseName) {
-        let Some(task) = self.task(claim) else { return };
+        let Some(mut task) = self.task(claim) else { return };
+        if self.phase_of(task) > Some(name) && !self.course.is_whole {
+            // Phases never go back: this is another task with the same number, whose beginning is lost.
+            self.lose_task(task, Some(self.at));
+            self.course.alive.remove(&task);
+            let here = self.already();
+            task = self.add_task(claim, Origin::Unknown, here);
+        }
         let span = Span::from(self.at);
         let marked = self.marked_by_now(task);
         self.end_phase(task, How::Over);
