@@ -5,7 +5,6 @@
 //! ```
 #![expect(
     clippy::disallowed_types,
-    clippy::disallowed_methods,
     clippy::disallowed_macros,
     reason = "the bans are the core's; a bench measures and tells"
 )]
@@ -43,7 +42,9 @@ fn records(steps: u64) -> Vec<Record> {
 
 fn read(records: &[Record]) -> Story {
     let mut builder = Builder::default();
-    records.iter().for_each(|record| builder.record(record));
+    for record in records {
+        builder.record(record);
+    }
     builder.finish()
 }
 

@@ -1,6 +1,7 @@
 //! `longshore trace show`: what a daemon went through, line by line.
 
 mod lines;
+mod of_task;
 #[cfg(test)]
 mod tests;
 

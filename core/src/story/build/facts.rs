@@ -198,9 +198,18 @@ impl Scene<'_> {
     }
 
     fn phase(&mut self, claim: ClaimKey, name: PhaseName) {
-        let Some(task) = self.task(claim) else { return };
+        let Some(mut task) = self.task(claim) else { return };
+        if self.phase_of(task) > Some(name) && !self.course.is_whole {
+            // Phases never go back: this is another task with the same number, whose beginning is lost.
+            self.lose_task(task, Some(self.at));
+            self.course.alive.remove(&task);
+            let here = self.already();
+            task = self.add_task(claim, Origin::Unknown, here);
+        }
         let span = Span::from(self.at);
+        let marked = self.marked_by_now(task);
         self.end_phase(task, How::Over);
+        let entered = self.entered_by_now(task);
         self.story[task].phases.push(Phase { name, span });
         let held = self.is_here(task);
         let (parked, starts) = (held.parked, name == PhaseName::Starting);
@@ -215,13 +224,19 @@ impl Scene<'_> {
                 self.wait_in_phase(task, reason, span);
             }
             PhaseName::AwaitingSlot => {
-                self.take_path(task, span);
+                self.take_path(task, entered);
                 self.wait_in_phase(task, WaitReason::Slot, span);
             }
             PhaseName::AwaitingRoot => {
-                self.take_path(task, span);
-                if self.mark_all(task, span) {
+                self.take_path(task, entered);
+                // Where it is not known what the collector does, the marks are known when the preparation begins.
+                if !self.course.is_in_doubt() && self.mark_all(task, span) {
                     self.wait_in_phase(task, WaitReason::Collector, span);
+                }
+            }
+            PhaseName::Preparing => {
+                for root in self.course.held(task).roots.clone() {
+                    self.mark_once(task, &root, marked);
                 }
             }
             PhaseName::Running => self.lease_over(task, true),
@@ -230,7 +245,7 @@ impl Scene<'_> {
                 self.lease_over(task, false);
                 self.free_path(task, How::Over);
             }
-            PhaseName::Resolving | PhaseName::Preparing | PhaseName::Starting => {}
+            PhaseName::Resolving | PhaseName::Starting => {}
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::course::How;
 use super::scene::Scene;
+use crate::effect::PhaseName;
 use crate::id::{EnvRoot, PathKey, SlotIndex};
-use crate::story::{PathUse, RootMark, SlotUse, Span, TaskIx};
+use crate::story::{End, PathUse, RootMark, SlotUse, Span, TaskIx};
 
 impl Scene<'_> {
     pub(super) fn take_slot(&mut self, task: TaskIx, slot: SlotIndex, span: Span) {
@@ -44,6 +45,13 @@ impl Scene<'_> {
         waits
     }
 
+    /// Since when a task that begins to prepare has its marks: since this step, if it began to wait for them in it.
+    pub(super) fn marked_by_now(&self, task: TaskIx) -> Span {
+        let waits = self.story[task].phases.last().filter(|phase| phase.name == PhaseName::AwaitingRoot);
+        let since = waits.and_then(|phase| phase.span.begin.seen());
+        if since == Some(self.at) { Span::from(self.at) } else { self.already() }
+    }
+
     /// Marks a directory, unless the task has marked it.
     pub(super) fn mark_once(&mut self, task: TaskIx, root: &EnvRoot, span: Span) {
         let marks = &self.course.held(task).marks;
@@ -76,6 +84,16 @@ impl Scene<'_> {
         for line in self.course.freeing.values_mut() {
             line.retain(|waits| *waits != task);
         }
+    }
+
+    /// Since when a task that needs to wait no more for a directory has it: since this step, if it is known to have waited until now.
+    pub(super) fn entered_by_now(&self, task: TaskIx) -> Span {
+        let before = self.story[task].phases.last();
+        let waited = before.is_some_and(|phase| {
+            let waits = matches!(phase.name, PhaseName::Resolving | PhaseName::AwaitingDirectory);
+            waits && phase.span.end == End::Seen(self.at)
+        });
+        if waited { Span::from(self.at) } else { self.already() }
     }
 
     /// It is the task's turn in the user's directory that it is to work in.

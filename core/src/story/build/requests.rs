@@ -129,8 +129,8 @@ impl Scene<'_> {
         if let (FsCall::Prepare { root, .. }, Some(task)) = (call, task) {
             // It is marked, by now at the latest.
             self.story[task].root.get_or_insert_with(|| root.clone());
-            let already = self.already();
-            self.mark_once(task, root, already);
+            let marked = self.marked_by_now(task);
+            self.mark_once(task, root, marked);
         }
     }
 
@@ -302,11 +302,10 @@ impl Scene<'_> {
                 self.course.held(task).path = Some(path.clone());
             }
             (RequestKind::Prepare, Ok(FsReply::Prepared { root })) => {
-                let roots = &self.course.held(task).roots;
-                let (known, other) = (!roots.is_empty(), !roots.contains(root));
+                // Where it is not known whether the collector frees it, it is not known whether the task may have it.
+                let other = !self.course.held(task).roots.contains(root) && !self.course.is_in_doubt();
                 if other && !self.course.freeing.contains_key(root) {
-                    let span = if known { Span::from(self.at) } else { self.already() };
-                    self.mark_once(task, root, span);
+                    self.mark_once(task, root, Span::from(self.at));
                 }
             }
             (RequestKind::Unwind, _) => self.free_path(task, How::Now),

@@ -119,7 +119,10 @@ impl Scene<'_> {
         for ix in tasks {
             let claim = self.story[ix].claim;
             let id = self.story[ix].id.as_ref();
-            let is_here = view.task(claim).is_some_and(|task| id.is_none_or(|id| task.id() == id));
+            // Phases never go back: one that is in an earlier one is another task with the number of this one.
+            let goes_on = |task: &Task| task.phase_name() >= self.phase_of(ix);
+            let same = |task: &Task| id.is_none_or(|id| task.id() == id) && goes_on(task);
+            let is_here = view.task(claim).is_some_and(same);
             if is_here && self.story[ix].here.is_open() {
                 continue;
             }

@@ -77,11 +77,9 @@ impl Scene<'_> {
 
     /// The task that an effect names. One that was never told of was there before the records begin, or came while steps were lost.
     pub(super) fn task(&mut self, claim: ClaimKey) -> Option<TaskIx> {
-        if let Some(known) = self.course.claims.get(&claim) {
-            return Some(*known);
-        }
-        if self.course.is_whole {
-            return None;
+        let known = self.course.claims.get(&claim).copied();
+        if self.course.is_whole || known.is_some_and(|known| self.story[known].forgotten.is_none()) {
+            return known;
         }
         let here = self.already();
         Some(self.add_task(claim, Origin::Unknown, here))
@@ -90,9 +88,9 @@ impl Scene<'_> {
     /// The task that something is about which may also be delivered when the task is over. If it was never told of, nothing says that it is
     /// still here.
     pub(super) fn perhaps_late(&mut self, claim: ClaimKey) -> Option<TaskIx> {
-        let is_new = !self.course.claims.contains_key(&claim);
+        let known = self.course.claims.get(&claim).copied();
         let task = self.task(claim)?;
-        if is_new {
+        if known != Some(task) {
             self.story[task].here.close(End::Seen(self.at));
         }
         Some(task)
@@ -122,7 +120,9 @@ impl Scene<'_> {
         let before = if how == How::Now { How::Over } else { how };
         self.end_phase(task, before);
         self.free_path(task, before);
-        self.free_slot(task, how);
+        // One that works in a directory of the user may have given its slot up, and has got the same again.
+        let in_place = self.story[task].in_place != Some(false);
+        self.free_slot(task, if in_place { before } else { how });
         self.free_marks(task, how);
         let heard = self.course.alive.get(&task).map_or(0, |held| held.heard);
         let here = &mut self.story[task].here;

@@ -30,9 +30,11 @@ fn agree(told: &Story, whole: &Story, what: &str) {
     for task in &whole.tasks {
         tasks.entry(task.claim).or_default().push(task);
     }
-    for task in &told.tasks {
+    // An adapter must not use the number of a claim twice. The world does so now and then, and a story that has lost steps cannot tell two such
+    // claims apart.
+    let reused = |claim: ClaimKey| tasks.get(&claim).is_some_and(|all| all.len() > 1);
+    for task in told.tasks.iter().filter(|task| !reused(task.claim)) {
         let what = format!("{what}: claim {}: {task:?}", task.claim.0);
-        // The world may use the number of a claim that is forgotten again.
         let all = tasks.get(&task.claim).map_or(&[][..], Vec::as_slice);
         let same =
             all.iter().find(|of| is_true(task.here, of.here) && (task.id.is_none() || task.id == of.id));
@@ -68,17 +70,17 @@ fn agree(told: &Story, whole: &Story, what: &str) {
         assert!(is_true(request.span, other.span), "{what}: {request:?}, {other:?}");
         assert!(request.ending.is_none() || request.ending == other.ending, "{what}: {request:?}, {other:?}");
     }
-    for held in &told.slots {
+    for held in told.slots.iter().filter(|of| !reused(told[of.task].claim)) {
         let claim = told[held.task].claim;
         let same = whole.slots.iter().filter(|of| of.slot == held.slot && whole[of.task].claim == claim);
         assert!(same.clone().any(|of| is_true(held.span, of.span)), "{what}: {held:?}");
     }
-    for mark in &told.marks {
+    for mark in told.marks.iter().filter(|of| !reused(told[of.task].claim)) {
         let claim = told[mark.task].claim;
         let mut same = whole.marks.iter().filter(|of| of.root == mark.root && whole[of.task].claim == claim);
         assert!(same.any(|of| is_true(mark.span, of.span)), "{what}: {mark:?}");
     }
-    for path in &told.paths {
+    for path in told.paths.iter().filter(|of| !reused(told[of.task].claim)) {
         let claim = told[path.task].claim;
         let mut same = whole.paths.iter().filter(|of| of.path == path.path && whole[of.task].claim == claim);
         assert!(same.any(|of| is_true(path.span, of.span)), "{what}: {path:?}");

@@ -1,0 +1,170 @@
+//! The lines of one task, and those of a request.
+
+use super::lines::Lines;
+use crate::trace::words;
+use longshore_core::effect::PhaseName;
+use longshore_core::story::{Begin, Ending, Fate, Hint, Origin, Request, Span, Task};
+use std::time::Duration;
+
+impl Lines<'_> {
+    pub(super) fn task_told(&mut self, nth: usize, task: &Task) {
+        let (name, life) = (words::task(task), task.life);
+        self.came(nth, task, &name);
+        for phase in &task.phases {
+            // What is over within its step is no news.
+            let (from, to) = phase.span.known(self.story[life].until());
+            if phase.name == PhaseName::AwaitingRoot && from == to && phase.span.duration().is_some() {
+                continue;
+            }
+            let since =
+                if matches!(phase.span.begin, Begin::Before(_)) { ", since before this step" } else { "" };
+            let lasted = words::lasted(phase.span, &self.story[life]);
+            self.say(
+                life,
+                phase.span.begin.first(),
+                format!("task {name}: {} ({lasted}){since}", words::phase(phase.name)),
+            );
+        }
+        for wait in &task.waits {
+            let reason = words::wait(wait.reason, self.story);
+            let lasted = words::lasted(wait.span, &self.story[life]);
+            self.say(life, wait.span.begin.first(), format!("task {name} waits {lasted} {reason}"));
+        }
+        self.run(task, &name);
+        for (at, why) in &task.endings {
+            self.say(life, *at, format!("task {name} is to end: {}", words::ending(*why)));
+        }
+        self.over(task, &name);
+        if self.wanted.tasks.is_some() {
+            for ix in task.requests.clone() {
+                let request = self.story[ix].clone();
+                self.request(&request);
+            }
+            self.lease(task, &name);
+        }
+    }
+
+    fn came(&mut self, nth: usize, task: &Task, name: &str) {
+        let story = self.story;
+        let runtime = task
+            .runtime
+            .map_or_else(String::new, |ix| format!(" for runtime {}", words::runtime_of(story, ix)));
+        let slot = self.slots.get(&nth).copied();
+        let slot = slot.filter(|held| held.span.begin == task.here.begin);
+        let slot = slot.map_or_else(String::new, |held| format!(" in slot {}", held.slot.0));
+        let how = match task.origin {
+            Origin::Admitted(_) => format!("is taken{runtime}{slot}"),
+            Origin::HandedBack(_, reason) => {
+                format!("is failed back without a run{runtime}: {}", reason.as_str())
+            }
+            Origin::Recovered(_) => format!("is taken over from an earlier process{runtime}{slot}"),
+            Origin::Offered(_) => {
+                format!("is offered{runtime}; what the daemon did about it was not recorded")
+            }
+            Origin::Unknown => format!("is here{runtime}{slot}, since before this step"),
+        };
+        let hint = task.origin.claim().and_then(|claim| {
+            let of = |hint: &&&Hint| hint.task == task.id;
+            self.hints.get(&claim)?.iter().find(of).map(|hint| task.here.begin.first().at.since(hint.at.at))
+        });
+        let hint = hint
+            .map_or_else(String::new, |after: Duration| format!(", {} after its hint", words::length(after)));
+        self.say(task.life, task.here.begin.first(), format!("task {name} {how}{hint}"));
+    }
+
+    fn run(&mut self, task: &Task, name: &str) {
+        let life = task.life;
+        for launch in &task.launches {
+            let how = match (launch.attached, launch.fresh) {
+                (true, _) => "its agent is followed",
+                (_, true) => "its agent is launched again, without the session that turned out dead",
+                _ => "its agent is launched",
+            };
+            let begun = launch.span.begin.first();
+            self.say(life, begun, format!("task {name}: {how}"));
+            if let Some(at) = launch.spoke {
+                let after = words::length(at.at.since(begun.at));
+                self.say(life, at, format!("task {name}: its agent says something, after {after}"));
+            }
+            if let Some(at) = launch.answered {
+                self.say(life, at, format!("task {name}: its agent has given its result"));
+            }
+            if let (Some(at), Some(outcome)) = (launch.span.end.seen(), launch.outcome) {
+                let lasted = words::lasted(launch.span, &self.story[life]);
+                self.say(
+                    life,
+                    at,
+                    format!("task {name}: its agent is over after {lasted}: {}", Ending::Run(outcome)),
+                );
+            }
+        }
+    }
+
+    fn over(&mut self, task: &Task, name: &str) {
+        let life = task.life;
+        match task.fate {
+            Fate::Reported { at, report, tries } => {
+                let tries =
+                    if tries == 1 { "at the first try".to_owned() } else { format!("at try {tries}") };
+                self.say(life, at, format!("task {name} is reported as {}, {tries}", words::report(report)));
+            }
+            Fate::Superseded { at, status } => {
+                self.say(
+                    life,
+                    at,
+                    format!("task {name} is not reported: the server has it as {}", words::status(status)),
+                );
+            }
+            Fate::Refused { at, status } => {
+                self.say(life, at, format!("task {name}: the server refuses its report for good ({status})"));
+            }
+            Fate::Open | Fate::Silent | Fate::Abandoned | Fate::Kept | Fate::Unknown => {}
+        }
+        if let Some(at) = task.here.end.seen().filter(|at| *at != task.here.begin.first()) {
+            let lasted = words::lasted(task.here, &self.story[life]);
+            self.say(life, at, format!("task {name} is over after {lasted}: {}", words::fate(task.fate)));
+        }
+        if let Some(Span { begin, .. }) = task.late {
+            let at = begin.first();
+            self.say(
+                life,
+                at,
+                format!("task {name}: what it still owes the server is sent in the background"),
+            );
+        }
+        if let Some((at, Some(late))) = task.forgotten.map(|at| (at, task.late)) {
+            let lasted = words::lasted(late, &self.story[life]);
+            self.say(life, at, format!("task {name} owes nothing more, after {lasted}"));
+        }
+    }
+
+    pub(super) fn request(&mut self, request: &Request) {
+        let about =
+            request.about.as_deref().map_or_else(String::new, |about| format!(" {}", words::clean(about)));
+        let end = request.ending.map_or_else(|| "no end is known".to_owned(), |ending| ending.to_string());
+        let cancelled = if request.cancelled.is_some() { ", cancelled" } else { "" };
+        let lasted = words::lasted(request.span, &self.story[request.life]);
+        let text = format!(
+            "  request {}: {}{about} ({lasted}{cancelled}): {end}",
+            request.op.0,
+            request.kind.as_str()
+        );
+        self.say(request.life, request.span.begin.first(), text);
+    }
+
+    fn lease(&mut self, task: &Task, name: &str) {
+        let margin = |margin: Option<i64>| {
+            margin.map_or_else(String::new, |ms| format!(", {} before it ran out", words::signed(ms)))
+        };
+        for grant in task.lease.grants.iter().skip(1) {
+            self.say(
+                task.life,
+                grant.at,
+                format!("task {name}: its lease is extended{}", margin(grant.margin_ms)),
+            );
+        }
+        if let Some((at, left)) = task.lease.over {
+            self.say(task.life, at, format!("task {name} needs its lease no more{}", margin(left)));
+        }
+    }
+}
