@@ -3,7 +3,7 @@
 #![cfg(feature = "canary")]
 #![expect(clippy::disallowed_methods, reason = "a test of files; the core itself reads none")]
 
-#[path = "printed/i6.rs"]
+#[path = "printed/inv_120.rs"]
 mod printed;
 
 use longshore_core::config::Config;
@@ -62,8 +62,8 @@ fn first(bug: Bug, rule: &str, healed: bool) -> (Case, Vec<u8>) {
 
 #[test]
 fn a_case_is_made_small_and_plain_and_printed_as_a_test() {
-    let (case, lines) = first(Bug::LeaseTwice, "I6", false);
-    assert!(found(&lines, None, Some("I6")).is_none(), "it is the bug that breaks it");
+    let (case, lines) = first(Bug::LeaseTwice, "INV-120", false);
+    assert!(found(&lines, None, Some("INV-120")).is_none(), "it is the bug that breaks it");
     let small = case.shrunk(&|| false, &mut |_| ());
     assert!(small.script.len() * 3 < case.script.len(), "{} of {}", small.script.len(), case.script.len());
     assert_eq!((small.start.seed, &small.start.config), (Seed(0), &Config::default()));
@@ -73,7 +73,7 @@ fn a_case_is_made_small_and_plain_and_printed_as_a_test() {
     {
         assert!(text.contains(plain), "{plain}: {text}");
     }
-    is_there("tests/printed/i6.rs", &text);
+    is_there("tests/printed/inv_120.rs", &text);
     // The page about traces begins with the one and ends with the other.
     is_there(
         "../tests/traces/broken/a-lease-is-refreshed-twice.jsonl",
@@ -93,9 +93,9 @@ fn is_there(path: &str, text: &str) {
 /// The printed file is a module of this test, so it compiles, and its test runs with the core as it is.
 #[test]
 fn the_printed_test_fails_for_the_same_rule_while_the_core_has_the_bug() {
-    assert_eq!(held_to(printed::TRACE, "I6").expect("a trace"), []);
-    let broken = held_to_with(printed::TRACE, "I6", Bug::LeaseTwice).expect("a trace");
-    assert!(broken.iter().all(|found| found.rule == "I6") && !broken.is_empty(), "{broken:?}");
+    assert_eq!(held_to(printed::TRACE, "INV-120").expect("a trace"), []);
+    let broken = held_to_with(printed::TRACE, "INV-120", Bug::LeaseTwice).expect("a trace");
+    assert!(broken.iter().all(|found| found.rule == "INV-120") && !broken.is_empty(), "{broken:?}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_is_broken_only_when_all_is_well_again_is_found_and_made_small() {
 
 #[test]
 fn whoever_has_no_time_gets_the_best_so_far() {
-    let (case, _) = first(Bug::LeaseTwice, "I6", false);
+    let (case, _) = first(Bug::LeaseTwice, "INV-120", false);
     let mut seen = 0;
     let left = std::cell::Cell::new(5_u32);
     let stop = || {
@@ -120,5 +120,5 @@ fn whoever_has_no_time_gets_the_best_so_far() {
     let small = case.shrunk(&stop, &mut |_| seen += 1);
     assert!(seen > 0 && small.script.len() <= case.script.len());
     let text = String::from_utf8(small.trace().expect("plain data")).expect("text");
-    assert!(!held_to_with(&text, "I6", Bug::LeaseTwice).expect("a trace").is_empty());
+    assert!(!held_to_with(&text, "INV-120", Bug::LeaseTwice).expect("a trace").is_empty());
 }
