@@ -184,6 +184,24 @@ fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
 }
 
 #[test]
+fn a_run_is_recorded_where_that_is_wanted_and_nothing_is_written_over() {
+    let bench = bench();
+    let prompt = r#"longshore-double: [{"say":"Done."}]"#;
+    let recorded = || local(&bench, &[prompt, "--record", "run.jsonl"]).output().expect("it ran");
+    let output = recorded();
+    assert!(output.status.success(), "{}", texts(&output).1);
+    let replay = bench.command(&["trace", "replay", "run.jsonl"]).output().expect("it ran");
+    let (out, err) = texts(&replay);
+    assert!(replay.status.success() && out.contains("ended       clean"), "{out}\n{err}");
+    let before = std::fs::read(bench.path().join("run.jsonl")).expect("a trace");
+    let refused = recorded();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(texts(&refused).1.contains("run.jsonl"), "{}", texts(&refused).1);
+    assert_eq!(std::fs::read(bench.path().join("run.jsonl")).expect("a trace"), before);
+    assert_eq!((bench.processes(), places(&bench).len()), (vec![String::new(); 0], 1));
+}
+
+#[test]
 fn a_run_whose_file_is_damaged_is_told_so_and_its_agent_is_ended() {
     for damage in ["", "no database at all"] {
         let bench = bench();

@@ -45,9 +45,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             Command::DaemonLogs(DaemonLogs { profile: global.profile, follow, lines, debug })
         }
         Some(Top::Demo { record }) => Command::Demo(Demo { record, flags: global.into_flags(), debug }),
-        Some(Top::Local { prompt, dir, resume }) => {
+        Some(Top::Local { prompt, dir, resume, record }) => {
             let prompt = prompt.unwrap_or_default();
-            Command::Local(Local { prompt, dir, resume, flags: global.into_flags(), debug })
+            Command::Local(Local { prompt, dir, resume, record, flags: global.into_flags(), debug })
         }
         Some(Top::Trace(trace)) => Command::Trace(trace.of_profile(global.profile)),
     })
@@ -136,6 +136,9 @@ enum Top {
         /// ~/.multica/longshore/local
         #[arg(long, value_name = "PATH", conflicts_with_all = ["prompt", "dir"])]
         resume: Option<PathBuf>,
+        /// Record the whole run as a trace, in a file that is not there yet
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
     },
     /// Recorded runs
     #[command(subcommand, arg_required_else_help = true)]

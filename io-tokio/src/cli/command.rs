@@ -143,6 +143,8 @@ pub struct Local {
     pub dir: Option<PathBuf>,
     /// The directory of a run that was cut off, to go on with it.
     pub resume: Option<PathBuf>,
+    /// Where the run is recorded as a trace, if anywhere.
+    pub record: Option<PathBuf>,
     /// The flags that are settings; those of `daemon start` alone are not given.
     pub flags: Flags,
     /// Whether errors are shown with their causes.

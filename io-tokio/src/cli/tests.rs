@@ -86,8 +86,9 @@ fn the_other_commands_are_read() {
         parsed("demo --record t"),
         Command::Demo(Demo { record: Some("t".into()), ..Demo::default() })
     );
-    let local = Local { prompt: "fix".into(), dir: Some("d".into()), ..Local::default() };
-    assert_eq!(parsed("local fix --dir d"), Command::Local(local));
+    let (dir, record) = (Some("d".into()), Some("t".into()));
+    let local = Local { prompt: "fix".into(), dir, record, ..Local::default() };
+    assert_eq!(parsed("local fix --dir d --record t"), Command::Local(local));
     let replay = TraceCommand::Replay(Replay { file: "t".into(), ..Replay::default() });
     assert_eq!(parsed("trace replay t --debug"), Command::Trace(replay));
     let simulate = Simulate { seeds: 1, from: 7, only: Fault::named("crash"), ..Simulate::default() };

@@ -19,6 +19,7 @@ pub use embedded::EmbeddedError;
 
 use crate::cli::{Exit, Local};
 use crate::config::{Env, Flags, Settings};
+use crate::driver::Record;
 use crate::log::{self, Redactor};
 use crate::plane::{State, Subject, Task, TaskSpec};
 use crate::service::{self, ServeError};
@@ -99,7 +100,8 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let records = service::flight_recorder(&settings).into_iter().collect();
+    let whole = local.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
+    let records = whole.into_iter().chain(service::flight_recorder(&settings)).collect();
     let wanted = Wanted {
         settings,
         place: &place,
