@@ -54,8 +54,7 @@ impl Input {
     /// # Errors
     /// If it cannot be opened, or has no header of a version that can be read.
     pub fn open(file: &Path, cwd: &Path) -> Result<Self, Unreadable> {
-        let sources =
-            if file == Path::new("-") { Ok(vec![Source::Stdin]) } else { source::files(&cwd.join(file)) };
+        let sources = if file == Path::new("-") { Ok(vec![Source::Stdin]) } else { source::files(file, cwd) };
         let named = |error| Unreadable::Open { name: file.display().to_string(), error };
         Self::begin(Lines::new(sources.map_err(named)?))
     }

@@ -20,7 +20,11 @@ pub(super) type Stream = Box<dyn BufRead + Send>;
 /// Where bytes come from.
 pub(super) enum Source {
     Stdin,
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// For messages.
+        name: String,
+    },
     Reader(String, Box<dyn Read + Send>),
 }
 
@@ -28,7 +32,7 @@ impl Source {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Stdin => "standard input".to_owned(),
-            Self::File(path) => path.display().to_string(),
+            Self::File { name, .. } => name.clone(),
             Self::Reader(name, _) => name.clone(),
         }
     }
@@ -36,23 +40,28 @@ impl Source {
     pub(super) fn open(self) -> io::Result<Stream> {
         match self {
             Self::Stdin => unpacked(io::stdin()),
-            Self::File(path) => unpacked(File::open(path)?),
+            Self::File { path, .. } => unpacked(File::open(path)?),
             Self::Reader(_, reader) => unpacked(reader),
         }
     }
 }
 
-/// The file, or all segments of a flight recorder's directory, oldest first.
-pub(super) fn files(path: &Path) -> io::Result<Vec<Source>> {
-    if !fs::metadata(path)?.is_dir() {
-        return Ok(vec![Source::File(path.to_owned())]);
+/// The file, or all segments of a flight recorder's directory, oldest first; relative to `cwd`, and called as they were named.
+pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Source>> {
+    let path = cwd.join(file);
+    if !fs::metadata(&path)?.is_dir() {
+        return Ok(vec![Source::File { path, name: file.display().to_string() }]);
     }
-    let files = segments(path)?;
+    let files = segments(&path)?;
     if files.is_empty() {
         let error = "the directory has no segment of a flight recorder";
         return Err(io::Error::new(io::ErrorKind::NotFound, error));
     }
-    Ok(files.into_iter().map(Source::File).collect())
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(cwd).unwrap_or(&path).display().to_string();
+        Source::File { path, name }
+    };
+    Ok(files.into_iter().map(named).collect())
 }
 
 fn unpacked(from: impl Read + Send + 'static) -> io::Result<Stream> {
