@@ -198,7 +198,7 @@ fn a_run_is_recorded_where_that_is_wanted_and_nothing_is_written_over() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(texts(&refused).1.contains("run.jsonl"), "{}", texts(&refused).1);
     assert_eq!(std::fs::read(bench.path().join("run.jsonl")).expect("a trace"), before);
-    assert_eq!((bench.processes(), places(&bench).len()), (vec![String::new(); 0], 1));
+    assert_eq!((bench.processes().len(), places(&bench).len()), (0, 1));
 }
 
 #[test]

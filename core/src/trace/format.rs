@@ -34,9 +34,9 @@ impl fmt::Display for Version {
 }
 
 /// Source of a trace that no core of this project recorded: it was made from the log of another daemon. Its events are what that log says. Its
-/// effects are what the log says too, and no requests: [`Effect::Fact`](crate::effect::Effect::Fact),
-/// [`Effect::Runtime`](crate::effect::Effect::Runtime), [`Effect::Keep`](crate::effect::Effect::Keep) for what was to be reported, and
-/// [`Effect::Forget`](crate::effect::Effect::Forget). What the log does not say is not in it, so no core can be fed with it, and there is nothing to
+/// effects are what the log says too, and no requests: [`Effect::Fact`],
+/// [`Effect::Runtime`], [`Effect::Keep`] for what was to be reported, and
+/// [`Effect::Forget`]. What the log does not say is not in it, so no core can be fed with it, and there is nothing to
 /// replay or to compare.
 pub const IMPORTED: &str = "imported";
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 #[command(group(clap::ArgGroup::new("format").required(true)))]
 pub struct Export {
-    /// As trace events of Chrome, which https://ui.perfetto.dev shows
+    /// As trace events of Chrome, which ui.perfetto.dev shows
     #[arg(long, group = "format")]
     pub chrome: bool,
     /// The trace

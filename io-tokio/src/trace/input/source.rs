@@ -32,8 +32,7 @@ impl Source {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Stdin => "standard input".to_owned(),
-            Self::File { name, .. } => name.clone(),
-            Self::Reader(name, _) => name.clone(),
+            Self::File { name, .. } | Self::Reader(name, _) => name.clone(),
         }
     }
 
