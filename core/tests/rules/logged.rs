@@ -55,9 +55,7 @@ fn life(seed: u64, steps: usize, from: u64) -> Life {
             let effects = told(step.effects);
             for effect in &effects {
                 match effect {
-                    Effect::Fact { fact: Fact::Phase { phase: Running, .. } } => {
-                        life.launched += 1
-                    }
+                    Effect::Fact { fact: Fact::Phase { phase: Running, .. } } => life.launched += 1,
                     Effect::Fact { fact: Fact::Reported { .. } } => life.reported += 1,
                     _ => {}
                 }

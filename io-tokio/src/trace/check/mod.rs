@@ -1,5 +1,7 @@
 //! `longshore trace check`: whether a recorded history keeps to all invariants.
 
+#[cfg(test)]
+mod imported_tests;
 mod told;
 
 use super::input::Input;
