@@ -249,7 +249,8 @@ impl Audit {
         };
         let gaps = self.replay.report().gaps;
         let done = self.replayed(at, record);
-        let whole = self.replay.report().gaps == gaps;
+        let unread = step.as_ref().is_some_and(|step| step.effects.is_none());
+        let whole = self.replay.report().gaps == gaps && !unread;
         let Self { header: Some(header), logged: Some(rules), findings, audited, .. } = self else {
             return done;
         };

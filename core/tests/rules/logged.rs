@@ -9,6 +9,8 @@ use longshore_core::observe::{LogRules, Step, Violation, catalog, needs_no_more_
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use longshore_core::script::{Runner, Seeded, World};
+use longshore_core::time::Now;
+use longshore_core::trace::{self, Audit, Gap, Header, IMPORTED, Origin, Place, Record};
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 use std::collections::BTreeSet;
 
@@ -259,4 +261,49 @@ fn how_many_tasks_may_be_at_work_is_judged_only_where_it_is_known() {
         rules.observe(claim, event.as_ref(), &effects);
     }
     assert_eq!(rules.violations(), []);
+}
+
+/// What an audit says of an imported trace with these records: the rules that are broken, each with life and step; and how many steps were judged.
+fn audited(lives: &[Vec<Record>]) -> (Vec<(&'static str, u64, u64)>, u64) {
+    let mut audit = Audit::default();
+    for (seed, records) in (0..).zip(lives) {
+        let config = Config { slots: 2, ..Config::default() };
+        let mut header = Header::new(IMPORTED, config, Seed(seed), Now::default());
+        header.from = Some(Origin { n: 0, digest: 0 });
+        audit.record(Place::default(), Record::Header(Box::new(header))).expect("a header");
+        for record in records {
+            audit.record(Place::default(), record.clone()).expect("in order");
+        }
+    }
+    let found = |found: &trace::Finding| (found.violation.rule, found.life, found.violation.step);
+    assert!(audit.blind().all(|id| !needs_no_more_than_a_log(id)));
+    (audit.findings().iter().map(found).collect(), audit.audited().logged)
+}
+
+fn records(lines: &[Line], first: u64) -> Vec<Record> {
+    let record = |((event, effects), n): (&Line, u64)| {
+        let (event, effects) = (event.clone(), Some(effects.clone()));
+        let Now { mono, wall, slept } = Now::default();
+        Record::Step(trace::Step { n, mono, wall, slept, event, effects })
+    };
+    lines.iter().zip(first..).map(record).collect()
+}
+
+#[test]
+fn an_audit_judges_what_was_imported_and_forgets_what_was_on_where_something_is_missing() {
+    let (begun, again) = ([came(1, "a"), is(1, Running)], [came(2, "a"), is(2, Running)]);
+    let all = [&begun[..], &again[..]].concat();
+    assert_eq!(audited(&[records(&all, 1)]), (vec![("INV-116", 1, 4)], 4));
+    // In another life it is another run, and what is broken there is said to be there.
+    let [first, second] = [records(&begun, 1), records(&again, 1)];
+    assert_eq!(audited(&[first.clone(), second]), (Vec::new(), 4));
+    assert_eq!(audited(&[first.clone(), records(&all, 1)]).0, [("INV-116", 2, 4)]);
+    // The end of the first run may have been in the gap, or among effects that cannot be read.
+    let gap = vec![Record::Gap(Gap { n: 3, lost: 5 })];
+    assert_eq!(audited(&[[first.clone(), gap, records(&again, 8)].concat()]), (Vec::new(), 4));
+    let mut unread = records(&[stop()], 3);
+    if let Some(Record::Step(step)) = unread.first_mut() {
+        step.effects = None;
+    }
+    assert_eq!(audited(&[[first, unread, records(&again, 4)].concat()]).0, [("INV-135", 1, 5)]);
 }
