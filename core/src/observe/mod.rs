@@ -19,6 +19,7 @@ mod gc;
 mod late;
 mod life;
 mod link;
+mod logged;
 mod ops;
 mod over;
 mod paths;
@@ -32,7 +33,8 @@ mod stop;
 mod tasks;
 mod watch;
 
-pub use catalog::{catalog, holds_from_the_middle, needs_rest};
+pub use catalog::{catalog, holds_from_the_middle, needs_no_more_than_a_log, needs_rest};
+pub use logged::LogRules;
 
 use crate::config::{Config, Timing};
 use crate::daemon::View;

@@ -2,7 +2,8 @@
 //!
 //! A rule looks at events and effects as they were recorded, and at the daemon, which the replay provides. So a life is judged from its creation
 //! on; behind a gap, or where the recorded core did something else than this one, it is judged from the next checkpoint on by those rules
-//! that [hold from the middle](holds_from_the_middle).
+//! that [hold from the middle](holds_from_the_middle). What was imported cannot be replayed: it is judged by those that
+//! [need no more than a log](needs_no_more_than_a_log).
 
 use super::format::{FORMAT, Header, Record, StepNumber};
 use super::replay::{Mode, Replay, ReplayError, Report, Seen};
@@ -11,7 +12,7 @@ use crate::daemon::Daemon;
 use crate::effect::{Effect, Effects};
 use crate::event::Event;
 use crate::id::OpId;
-use crate::observe::{Rules, Step, Violation, holds_from_the_middle};
+use crate::observe::{LogRules, Rules, Step, Violation, holds_from_the_middle, needs_no_more_than_a_log};
 use crate::script::{effect_label, event_label};
 use crate::time::Instant;
 use std::collections::{BTreeSet, VecDeque};
@@ -58,12 +59,23 @@ pub struct Audited {
     pub whole: u64,
     /// Steps that were judged by the rules that hold from the middle.
     pub middle: u64,
+    /// Steps of another daemon's log that were judged by the rules that need no more than that.
+    pub logged: u64,
+    /// Whether a log does not say how many slots there are: then it is not known how many tasks may be at work.
+    pub unbounded: bool,
     /// Steps where the recorded core did something else: the first 20.
     pub diverged: Vec<StepNumber>,
     /// How many there are.
     pub divergences: u64,
     /// Violations that were left out, being too many.
     pub more: u64,
+}
+
+impl Audited {
+    /// Steps that were judged by any rules.
+    pub const fn judged(&self) -> u64 {
+        self.whole + self.middle + self.logged
+    }
 }
 
 #[derive(Debug)]
@@ -74,18 +86,26 @@ struct Lately {
     effects: Vec<Effect>,
 }
 
+/// What is found, with what it is told by.
+#[derive(Debug, Default)]
+struct Findings {
+    list: Vec<Finding>,
+    lately: VecDeque<Lately>,
+    life: u64,
+}
+
 /// A history that is being judged, record by record.
 #[derive(Debug)]
 pub struct Audit {
     replay: Replay,
     header: Option<Header>,
-    life: u64,
     rules: Option<Rules>,
+    /// The rules for what was imported.
+    logged: Option<LogRules>,
     /// Whether the rules have not even seen the creation.
     fresh: bool,
     middle: bool,
-    lately: VecDeque<Lately>,
-    findings: Vec<Finding>,
+    findings: Findings,
     audited: Audited,
 }
 
@@ -94,12 +114,11 @@ impl Default for Audit {
         Self {
             replay: Replay::new(Mode::Strict),
             header: None,
-            life: 0,
             rules: None,
+            logged: None,
             fresh: false,
             middle: false,
-            lately: VecDeque::new(),
-            findings: Vec::new(),
+            findings: Findings::default(),
             audited: Audited::default(),
         }
     }
@@ -108,7 +127,7 @@ impl Default for Audit {
 impl Audit {
     /// The rules that are broken so far, at most 1 000 times.
     pub fn findings(&self) -> &[Finding] {
-        &self.findings
+        &self.findings.list
     }
 
     /// What was judged so far.
@@ -131,7 +150,10 @@ impl Audit {
         let begins = match &record {
             Record::Header(header) => {
                 let same = self.header.as_ref().is_some_and(|old| old.same_life(header));
-                self.life += u64::from(!same);
+                self.findings.life += u64::from(!same);
+                if !same {
+                    self.logged = header.is_imported().then(|| LogRules::new(&header.config));
+                }
                 let begins = header.from.is_none();
                 self.header = Some((**header).clone());
                 begins
@@ -143,17 +165,17 @@ impl Audit {
             _ => None,
         };
         let n = point.as_ref().map_or(0, |point| point.n);
-        let done = self.replayed(at, record);
+        let done = if self.logged.is_some() { self.as_logged(at, record) } else { self.replayed(at, record) };
         let config = self.header.as_ref().map(|header| &header.config);
         match (done, config) {
             (Ok(()), Some(config)) if self.replay.knows_state() => {
                 if begins {
                     (self.rules, self.fresh, self.middle) = (Some(Rules::new(config)), true, false);
-                    self.lately.clear();
+                    self.findings.lately.clear();
                 } else if !knew {
                     (self.rules, self.fresh) = (Some(Rules::from_the_middle(config, n)), false);
                     self.middle = true;
-                    self.lately.clear();
+                    self.findings.lately.clear();
                 }
                 Ok(())
             }
@@ -185,7 +207,7 @@ impl Audit {
     }
 
     fn replayed(&mut self, at: Place, record: Record) -> Result<(), ReplayError> {
-        let Self { replay, rules, fresh, lately, findings, audited, life, middle, header } = self;
+        let Self { replay, rules, fresh, findings, audited, middle, header, .. } = self;
         // Another version may do something else for good reasons.
         let comparable = header
             .as_ref()
@@ -213,31 +235,79 @@ impl Audit {
             });
             let judged = if *middle { &mut audited.middle } else { &mut audited.whole };
             *judged += 1;
-            if lately.len() == NEAR {
-                lately.pop_front();
-            }
             let (event, effects) = (seen.event.cloned(), effects.to_vec());
-            lately.push_back(Lately { n: seen.n, at: seen.now.mono, event, effects });
-            for violation in &rules.violations()[before..] {
-                if findings.len() == MOST {
-                    audited.more += 1;
-                    continue;
-                }
-                let violation = Violation { step: seen.n, ..violation.clone() };
-                let near = near(lately, &violation.story);
-                findings.push(Finding { life: *life, at, violation, recorded_only, near });
-            }
+            findings.saw(Lately { n: seen.n, at: seen.now.mono, event, effects });
+            audited.more += findings.take(at, &rules.violations()[before..], recorded_only);
         })
+    }
+
+    /// Judges a record of what was imported.
+    fn as_logged(&mut self, at: Place, record: Record) -> Result<(), ReplayError> {
+        let step = match &record {
+            Record::Step(step) => Some(step.clone()),
+            _ => None,
+        };
+        let gaps = self.replay.report().gaps;
+        let done = self.replayed(at, record);
+        let unread = step.as_ref().is_some_and(|step| step.effects.is_none());
+        let whole = self.replay.report().gaps == gaps && !unread;
+        let Self { header: Some(header), logged: Some(rules), findings, audited, .. } = self else {
+            return done;
+        };
+        if !whole || done.is_err() {
+            // What is missing may be the end of whatever is on.
+            *rules = LogRules::new(&header.config);
+            findings.lately.clear();
+        }
+        if let (Ok(()), Some(step)) = (&done, step) {
+            let (before, effects) = (rules.violations().len(), step.effects.unwrap_or_default());
+            rules.observe(step.n, step.event.as_ref(), &effects);
+            audited.logged += 1;
+            audited.unbounded |= !rules.is_bounded();
+            findings.saw(Lately { n: step.n, at: step.mono, event: step.event, effects });
+            audited.more += findings.take(at, &rules.violations()[before..], false);
+        }
+        done
     }
 
     /// The rules that could not be held to all of the trace. Those that need a daemon at rest are none of them.
     pub fn blind(&self) -> impl Iterator<Item = &'static str> {
-        let judged = self.audited.whole + self.audited.middle;
-        let partly = self.audited.middle > 0 || self.audited.whole < self.replay.report().steps;
+        let audited = &self.audited;
+        let partly = audited.middle > 0 || audited.whole + audited.logged < self.replay.report().steps;
+        let logged = move |id: &str| needs_no_more_than_a_log(id) && !(audited.unbounded && id == "I1");
         crate::observe::catalog::rules()
             .map(|entry| entry.id)
-            .filter(move |id| judged == 0 || (partly && !holds_from_the_middle(id)))
+            .filter(move |id| {
+                audited.judged() == 0
+                    || (partly && !holds_from_the_middle(id))
+                    || (audited.logged > 0 && !logged(id))
+            })
             .filter(|id| !crate::observe::needs_rest(id))
+    }
+}
+
+impl Findings {
+    fn saw(&mut self, step: Lately) {
+        if self.lately.len() == NEAR {
+            self.lately.pop_front();
+        }
+        self.lately.push_back(step);
+    }
+
+    /// Takes what the last step breaks. Returns how much is too much.
+    fn take(&mut self, at: Place, broken: &[Violation], recorded_only: bool) -> u64 {
+        let n = self.lately.back().map_or(0, |last| last.n);
+        let mut more = 0;
+        for violation in broken {
+            if self.list.len() == MOST {
+                more += 1;
+                continue;
+            }
+            let violation = Violation { step: n, ..violation.clone() };
+            let near = near(&self.lately, &violation.story);
+            self.list.push(Finding { life: self.life, at, violation, recorded_only, near });
+        }
+        more
     }
 }
 

@@ -11,6 +11,7 @@ mod fleet;
 mod harness;
 mod lease;
 mod link;
+mod logged;
 mod messages;
 mod middle;
 mod paths;

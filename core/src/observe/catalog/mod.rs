@@ -8,6 +8,7 @@ mod connection;
 mod disk;
 mod incidents;
 mod lease;
+mod logged;
 mod middle;
 mod ours;
 mod sim;
@@ -15,6 +16,7 @@ mod stop;
 mod task;
 
 pub use incidents::incidents;
+pub use logged::needs_no_more_than_a_log;
 pub use middle::{holds_from_the_middle, needs_rest};
 
 /// What holds the code to an invariant.

@@ -1,5 +1,7 @@
 //! `longshore trace check`: whether a recorded history keeps to all invariants.
 
+#[cfg(test)]
+mod imported_tests;
 mod told;
 
 use super::input::Input;
@@ -89,8 +91,7 @@ pub fn check(asked: &Check, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write
     let wanted = |finding: &&Finding| asked.rule.is_none_or(|rule| finding.violation.rule == rule);
     let findings: Vec<&Finding> = audit.findings().iter().filter(wanted).collect();
     let blind: Vec<&str> = audit.blind().filter(|id| asked.rule.is_none_or(|rule| rule == *id)).collect();
-    let judged = audit.audited().whole + audit.audited().middle;
-    let verdict = match (judged, findings.is_empty()) {
+    let verdict = match (audit.audited().judged(), findings.is_empty()) {
         (0, _) => Verdict::Unreadable,
         (_, true) => Verdict::Kept,
         (_, false) => Verdict::Broken,

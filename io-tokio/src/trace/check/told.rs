@@ -31,8 +31,15 @@ impl Told<'_> {
             "steps       {steps}: {} held to all rules, {} to those that need no beginning, {} to none",
             audited.whole,
             audited.middle,
-            steps.saturating_sub(audited.whole + audited.middle)
+            steps.saturating_sub(audited.judged())
         )?;
+        if report.imported {
+            writeln!(
+                out,
+                "imported    {} steps from a log of another daemon: held to the rules that need no more than a log tells",
+                audited.logged
+            )?;
+        }
         if report.gaps > 0 {
             writeln!(out, "gaps        {}, with {} steps", report.gaps, report.lost)?;
         }
@@ -72,7 +79,9 @@ impl Told<'_> {
     }
 
     fn why_not(&self) -> &'static str {
-        if self.audit.audited().divergences > 0 {
+        if self.audit.report().imported && self.audit.report().steps == 0 {
+            "the trace was imported, and the log tells of no step"
+        } else if self.audit.audited().divergences > 0 {
             "this core does something else than was recorded; make a trace of this core by `replay --rebase -o`"
         } else {
             "no segment begins with a daemon's creation or has a checkpoint that can be used"
@@ -109,6 +118,8 @@ impl Told<'_> {
             "steps": report.steps,
             "held_to_all": audited.whole,
             "held_from_the_middle": audited.middle,
+            "imported": report.imported,
+            "held_as_a_log": audited.logged,
             "gaps": report.gaps,
             "lost": report.lost,
             "diverged": audited.diverged,

@@ -77,7 +77,9 @@ impl Life {
     fn new(line: &Line, now: Now, is_whole: bool) -> Self {
         let version = line.get("version").filter(|version| is_whole && is_safe_component(version));
         let core = version.map_or_else(|| "multica".to_owned(), |version| format!("multica {version}"));
-        let mut header = Header::new(IMPORTED, Config::default(), Seed(0), now);
+        // How many slots there are is not known until the log says so.
+        let config = Config { slots: Config::MAX_SLOTS, ..Config::default() };
+        let mut header = Header::new(IMPORTED, config, Seed(0), now);
         header.core = core;
         let mut records = Vec::new();
         if is_whole {

@@ -24,14 +24,16 @@ pub(super) struct About {
     /// Whether tokens were counted.
     pub(super) usage: bool,
     failing: bool,
+    /// Whether its success was reported, too.
+    completed: bool,
     /// Whether something went wrong about it after its failure was to be reported.
     pub(super) report_in_doubt: bool,
 }
 
 impl About {
-    /// How the run ended: as it was reported, else as the daemon put it.
+    /// How the run ended: as it was reported, else as the daemon put it. Two reports say nothing of it.
     pub(super) fn end(&self) -> RunEnd {
-        match (self.reason, self.status.as_deref()) {
+        match (self.reason.filter(|_| !self.completed), self.status.as_deref()) {
             (Some(reason), _) => RunEnd::Failed { reason },
             (None, Some("completed")) => RunEnd::Completed,
             (None, Some("cancelled" | "aborted")) => RunEnd::Failed { reason: FailReason::Cancelled },
@@ -56,6 +58,7 @@ impl About {
             }
             Some(Said::Finished) => self.status = line.get("status").map(str::to_owned),
             Some(Said::Detail) => self.usage = line.number::<u64>("models_with_usage").is_some_and(|n| n > 0),
+            Some(Said::Completed) => self.completed = true,
             Some(Said::Failing) => {
                 let word = line.get("failure_reason").map(str::to_owned).map(serde_json::Value::from);
                 self.reason = word.and_then(|word| serde_json::from_value(word).ok());

@@ -148,6 +148,7 @@ fn draw(title: &str, input: &mut Input) -> Drawing {
     fact("steps held to all rules", audited.whole);
     for (name, value) in [
         ("held to rules that need no beginning", audited.middle),
+        ("held to rules that need no more than a log", audited.logged),
         ("steps where this core does something else", audited.divergences),
         ("violations that are not drawn", audited.more),
     ] {
@@ -156,6 +157,5 @@ fn draw(title: &str, input: &mut Input) -> Drawing {
         }
     }
     fact("violations", broken.len() as u64);
-    let judged = audited.whole + audited.middle;
-    Drawing { judged, ..of_story(title, &builder.finish(), steps, &broken, facts) }
+    Drawing { judged: audited.judged(), ..of_story(title, &builder.finish(), steps, &broken, facts) }
 }
