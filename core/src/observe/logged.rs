@@ -103,9 +103,8 @@ impl LogRules {
                     self.owed(*claim, *report);
                 }
                 Effect::Fact { fact: Fact::Reported { claim, report, .. } } => {
-                    if !self.reported(*claim, *report) {
-                        twice = Some(*claim);
-                    }
+                    let again = self.reported(*claim, *report);
+                    twice = again.then_some(*claim).or(twice);
                 }
                 Effect::Fact { fact: Fact::Released { claim, .. } } => {
                     let stage = self.told(*claim).stage;
@@ -214,7 +213,7 @@ impl LogRules {
         });
     }
 
-    /// A report was taken. Says whether it is the first one.
+    /// A report was taken. Says whether another one was before.
     fn reported(&mut self, claim: ClaimKey, report: ReportKind) -> bool {
         let told = self.told(claim);
         let (stage, end, before) = (told.stage, told.end, told.reported.replace(report));
@@ -233,7 +232,7 @@ impl LogRules {
             });
         }
         self.ends(claim, Stage::Ended);
-        before.is_none()
+        before.is_some()
     }
 }
 
