@@ -269,11 +269,19 @@ pub enum ConfigError {
         /// Which one.
         provider: Provider,
     },
+    /// Longer than [`Config::MAX_SECS`].
+    #[error("the time {name} is longer than a hundred years")]
+    TooLong {
+        /// What takes so long.
+        name: String,
+    },
 }
 
 impl Config {
     /// Most slots that a daemon can have.
     pub const MAX_SLOTS: u16 = 1_000;
+    /// Most seconds of any time: a hundred years.
+    pub const MAX_SECS: u64 = 100 * 365 * 24 * 3_600;
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.slots == 0 || self.slots > Self::MAX_SLOTS {
@@ -307,9 +315,21 @@ impl Config {
             ("collector", t.gc),
             ("collector's work", t.gc_work),
         ];
-        match periods.into_iter().find(|(_, d)| d.is_zero()) {
-            Some((name, _)) => Err(ConfigError::Zero { name }),
+        if let Some((name, _)) = periods.into_iter().find(|(_, d)| d.is_zero()) {
+            return Err(ConfigError::Zero { name });
+        }
+        // Of every time that there is, as it is written.
+        match serde_json::to_value(t).ok().as_ref().and_then(too_long) {
+            Some(name) => Err(ConfigError::TooLong { name: name.to_owned() }),
             None => Ok(()),
         }
     }
+}
+
+/// The name of a duration that is longer than all that is calculated with.
+fn too_long(value: &serde_json::Value) -> Option<&str> {
+    value.as_object()?.iter().find_map(|(name, inner)| {
+        let secs = inner.get("secs").and_then(serde_json::Value::as_u64);
+        if secs.is_some_and(|secs| secs > Config::MAX_SECS) { Some(name.as_str()) } else { too_long(inner) }
+    })
 }

@@ -8,6 +8,7 @@ pub mod export;
 mod figures;
 pub mod import;
 pub mod input;
+mod plain;
 mod rebase;
 mod records;
 pub mod render;
@@ -29,6 +30,7 @@ use diff::{Diff, diff};
 use dump::{Dump, dump};
 use export::{Export, export};
 use import::{Import, import};
+use plain::Plain;
 use render::{Render, render};
 use replay::{Replay, replay};
 use show::{Show, show};
@@ -78,7 +80,7 @@ impl TraceCommand {
 
 /// Carries out a command; relative paths are below `cwd`.
 pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path) -> Exit {
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    let (mut out, mut err) = (io::stdout().lock(), Plain(io::stderr()));
     let done = match command {
         TraceCommand::Dump(asked) => match runtime.block_on(dump(asked, env, cwd, &mut err)) {
             Ok(exit) => Ok(exit),
@@ -90,20 +92,25 @@ pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path)
         },
         TraceCommand::Render(asked) => render(asked, cwd, &mut out, &mut err),
         TraceCommand::Replay(asked) => {
-            replay(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
+            replay(asked, cwd, &mut Plain(out), &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
         TraceCommand::Check(asked) => {
-            check(asked, cwd, &mut out, &mut err).map(|verdict| Exit::Code(verdict.code()))
+            check(asked, cwd, &mut Plain(out), &mut err).map(|verdict| Exit::Code(verdict.code()))
         }
         TraceCommand::Shrink(asked) => shrink::until_a_signal(asked, cwd, &mut out, &mut err),
-        TraceCommand::Show(asked) => show(asked, cwd, &mut out, &mut err).map(told),
-        TraceCommand::Stats(asked) => stats(asked, cwd, &mut out, &mut err).map(told),
-        TraceCommand::Diff(asked) => diff(asked, cwd, &mut out, &mut err).map(told),
+        TraceCommand::Show(asked) => show(asked, cwd, &mut Plain(out), &mut err).map(told),
+        TraceCommand::Stats(asked) => stats(asked, cwd, &mut Plain(out), &mut err).map(told),
+        TraceCommand::Diff(asked) => diff(asked, cwd, &mut Plain(out), &mut err).map(told),
         TraceCommand::Export(asked) => export(asked, cwd, &mut out, &mut err).map(told),
         TraceCommand::Simulate(asked) => simulate::until_a_signal(asked, cwd, &mut out, &mut err),
     };
-    // Nobody reads the answer.
-    done.unwrap_or(Exit::Failed)
+    done.unwrap_or_else(|error| {
+        // One who has heard enough is no failure that is worth a word; and if nobody hears this either, that is that.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            let _ = writeln!(err, "error: the result cannot be written: {error}");
+        }
+        Exit::Code(2)
+    })
 }
 
 /// 2 if a trace cannot be read, or does not have what was asked for.

@@ -26,7 +26,7 @@ impl Lanes {
             }
         };
         // What takes no time takes its place all the same.
-        self.free.push(Reverse((end.max(begin + 1), lane)));
+        self.free.push(Reverse((end.max(begin.saturating_add(1)), lane)));
         lane
     }
 
