@@ -338,6 +338,6 @@ mod tests {
         assert!(out.ends_with("result      the core does what was recorded\n"), "{out}");
         let (verdict, _, err) = ask(&asked);
         assert_eq!(verdict, Verdict::Unreadable);
-        assert!(err.contains("it exists already; name a file that does not"), "{err}");
+        assert!(err.contains("exists already: name a file that does not"), "{err}");
     }
 }

@@ -190,7 +190,7 @@ mod tests {
         assert!(err.contains("no header of a trace"), "{err}");
         let (exit, _, err) = run("x\n", false, &Shrink { out: Some("t".into()), ..Shrink::default() });
         assert_eq!(exit, Exit::Code(2));
-        assert!(err.contains("it exists already"), "{err}");
+        assert!(err.contains("exists already"), "{err}");
         let from = "\"from\":{\"n\":1,\"h\":\"0000000000000000\"}";
         let middle = recorded(6, 2).replacen("\"from\":null", from, 1);
         let (exit, _, err) = run(&middle, false, &Shrink::default());

@@ -186,7 +186,7 @@ fn a_file_is_written_whole_and_never_in_place_of_another() {
     let (done, out, _) = told(|out, err| export(&to_out, dir.path(), out, err));
     assert!(done && out == written, "the same goes to standard output");
     let (done, _, err) = told(|out, err| export(&asked, dir.path(), out, err));
-    assert!(!done && err.contains("it exists already"), "{err}");
+    assert!(!done && err.contains("exists already"), "{err}");
     let none = Export { file: dir.path().join("none"), ..asked };
     assert!(!told(|out, err| export(&none, dir.path(), out, err)).0);
 }
