@@ -29,7 +29,6 @@ const HOLD: &[&str] = &[
     "INV-43",
     "INV-50",
     "INV-54",
-    "INV-57",
     "INV-58",
     "INV-61",
     "INV-62",
