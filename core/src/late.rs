@@ -127,7 +127,7 @@ impl Late {
     /// the report, other things that it takes are no reason to hurry. The first wait is short, and is waited out: a way on which only the
     /// reports get lost is not filled with them.
     pub(crate) fn nudge(&mut self, cx: &mut Cx<'_>) {
-        if self.op.is_none() && self.unreachable && self.failures.is_grown() {
+        if self.op.is_none() && self.unreachable && self.failures.is_grown() && !cx.is_barred() {
             self.failures.reset();
             self.send(cx);
         }
@@ -204,6 +204,14 @@ impl Late {
             return;
         }
         self.failures.reset();
+        if cx.is_barred() && !self.last {
+            // The answer is to a request of before, or may be luck: the rest goes at the pace of what the credential is not good enough for.
+            self.barred = !self.queue.is_empty();
+            if self.barred {
+                access::try_later(cx, TimerKey::Late);
+            }
+            return;
+        }
         self.send(cx);
     }
 
@@ -222,8 +230,10 @@ impl Late {
         if let Some(ApiError::Throttled { retry_after_ms: Some(ms) }) = error {
             wait = wait.max(Duration::from_millis(u64::from(ms)).min(timing.retry_after_cap));
         }
-        if let Some(error) = error {
-            wait = cx.patience(wait, error);
+        if cx.is_barred() {
+            // Whatever became of this one, the next entry's own last try may have been refused a moment ago.
+            self.barred = true;
+            wait = wait.max(access::later(cx));
         }
         cx.arm(TimerKey::Late, wait);
         self.queue.rotate_left(1);

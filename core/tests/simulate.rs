@@ -3,21 +3,25 @@
 use longshore_core::sim::{Fault, Mark, Marks, SimConfig, run, shrink};
 use std::time::Duration;
 
-/// Runs the seeds, and tells the first failure made small. Returns what was met, and the steps.
+/// Runs the seeds, and tells the first failure made small, and all others in a line each. Returns what was met, and the steps.
 fn sweep(seeds: std::ops::Range<u64>, make: impl Fn(u64) -> SimConfig) -> (Marks, u64) {
-    let (mut marks, mut steps) = (Marks::default(), 0);
+    let (mut marks, mut steps, mut failures) = (Marks::default(), 0, Vec::new());
     for seed in seeds {
         let cfg = make(seed);
         let outcome = run(&cfg);
         if let Some(failure) = &outcome.failure {
-            let small = shrink(&cfg).expect("the same seed fails again");
-            let trace = String::from_utf8(small.trace().expect("plain data")).expect("JSON is text");
-            let (faults, small) = (&small.faults, &small.failure);
-            panic!("{failure}\nsmaller, with {faults:?}: {small}\n{trace}");
+            failures.push(failure.to_string());
+            if failures.len() == 1 {
+                let small = shrink(&cfg).expect("the same seed fails again");
+                let trace = String::from_utf8(small.trace().expect("plain data")).expect("JSON is text");
+                let (faults, small) = (&small.faults, &small.failure);
+                failures.push(format!("smaller, with {faults:?}: {small}\n{trace}"));
+            }
         }
         marks.add(&outcome.marks);
         steps += outcome.steps;
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     (marks, steps)
 }
 
@@ -34,6 +38,11 @@ fn what_a_long_sweep_found_stays_mended() {
     let hours = Duration::from_hours(24);
     for seed in [2_657_702, 2_660_745] {
         sweep(seed..seed + 1, |seed| SimConfig { steps: 500, horizon: hours, ..SimConfig::swarm(seed) });
+    }
+    // What was refused a moment ago is not tried again because another entry of the late outbox was taken, nor is it held against a try that
+    // was due before access was lost, or after a sleep.
+    for seed in [10_023, 10_412, 10_437] {
+        sweep(seed..seed + 1, SimConfig::swarm);
     }
 }
 

@@ -72,7 +72,7 @@ impl AccessBook {
                 seen.event
             )
         });
-        self.ended(seen);
+        self.ended(seen, turns == Some(false));
         for effect in seen.effects {
             self.effect(seen, effect, found);
         }
@@ -151,7 +151,7 @@ impl AccessBook {
         self.owed = now;
     }
 
-    fn ended(&mut self, seen: &Seen<'_>) {
+    fn ended(&mut self, seen: &Seen<'_>, loses: bool) {
         if matches!(seen.event, Some(Event::Credential)) && self.lost.is_none() {
             self.turned_quietly(seen);
         }
@@ -161,7 +161,9 @@ impl AccessBook {
         let Some(result) = api_end(end) else { return };
         self.listed |= matches!(result, Ok(ApiReply::Workspaces { .. }));
         if let Some(key) = tries(call) {
-            if result.as_ref().is_err_and(|error| error.is_about_credential()) {
+            // What was refused before access is lost, as at the start, was given its next time by the usual backoff.
+            let barred = loses || self.lost.is_some();
+            if barred && result.as_ref().is_err_and(|error| error.is_about_credential()) {
                 self.refused.insert(key, seen.at.now);
             } else {
                 self.refused.remove(&key);
@@ -181,7 +183,13 @@ impl AccessBook {
         match effect {
             Effect::Fact { fact: Fact::AccessLost } => self.turned(seen, false),
             Effect::Fact { fact: Fact::AccessBack } => self.turned(seen, true),
-            Effect::Fact { fact: Fact::Woke { .. } } if self.lost.is_none() => self.all_owe(now),
+            Effect::Fact { fact: Fact::Woke { .. } } => {
+                // Leases have run on while the machine slept, and the credential may have been mended: each is tried once at once.
+                self.refused.clear();
+                if self.lost.is_none() {
+                    self.all_owe(now);
+                }
+            }
             Effect::Api { op, call, .. } => {
                 self.last = self.last.max(*op);
                 self.asks(seen, *op, call, found);

@@ -21,12 +21,17 @@ fn reporting() -> Rig {
 
 /// Lets every try of a report fail until the task is sealed.
 fn until_late(d: &mut Rig, report: &str, error: ApiError) {
-    while !d.is_open("seal 1 record") {
+    let seal = format!("seal {} record", report.rsplit(' ').next().unwrap_or_default());
+    for _ in 0..1_000 {
+        if d.is_open(&seal) {
+            return;
+        }
         if d.is_open(report) {
             d.err(report, error);
         }
         d.live(secs(1));
     }
+    panic!("`{seal}` never came");
 }
 
 #[test]
@@ -74,6 +79,53 @@ fn a_late_report_hurries_only_when_the_server_was_out_of_reach() {
         d.beats("r-1");
         assert_eq!(d.is_open("complete 1"), hurries);
     }
+}
+
+/// The server takes the report of one task, and then refuses the credential: reports of others that it has refused a moment ago were sent
+/// after the first one at once.
+#[test]
+fn bug_27_while_the_credential_is_refused_late_reports_go_one_by_one_and_seldom() {
+    let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
+    for (claim, task) in [(1, "t-1"), (2, "t-2"), (3, "t-3")] {
+        d.running(&offer(claim, task, "r-1"));
+        d.run(&format!("run {claim}"), ended(RunEnd::Completed, 0));
+        d.before_report(claim);
+        until_late(&mut d, &format!("complete {claim}"), SERVER_ERROR);
+        d.ok(&format!("seal {claim} record"));
+    }
+    for _ in 0..2000 {
+        if d.is_open("complete 1") {
+            break;
+        }
+        d.live(secs(1));
+        for other in ["complete 2", "complete 3"] {
+            if d.is_open(other) {
+                d.err(other, SERVER_ERROR);
+            }
+        }
+    }
+    d.ws(WsEvent::Down);
+    for _ in 0..200 {
+        d.pass(ms(100));
+        for asked in ["beat r-1", "workspaces", "claim all 4"] {
+            if d.is_open(asked) {
+                d.err(asked, UNAUTHORIZED);
+            }
+        }
+    }
+    d.assert_saw("is refused access");
+    d.clear();
+    d.ok("complete 1");
+    d.assert_saw("forget 1");
+    d.pass(ms(29_900));
+    d.assert_not("complete");
+    d.pass(secs(7));
+    assert_eq!(d.count_like("complete"), 1);
+    d.clear();
+    d.feed(longshore_core::event::Event::Credential);
+    let next = if d.is_open("complete 2") { "complete 2" } else { "complete 3" };
+    d.ok(next);
+    assert_eq!(d.count_like("complete"), 1, "the last one goes at once");
 }
 
 /// A report that is late, of a server that was out of reach for long.
