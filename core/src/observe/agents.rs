@@ -96,9 +96,6 @@ impl AgentBook {
         self.held_now.clear();
         for effect in seen.effects {
             match effect {
-                Effect::Fact { fact: Fact::Reconciled } => {
-                    self.spaces.values_mut().for_each(|space| space.news = true);
-                }
                 Effect::Fact { fact: Fact::RuntimeGone { runtime } } => {
                     self.gone_now.insert(runtime.clone());
                 }
@@ -191,6 +188,10 @@ impl AgentBook {
                 self.begun += 1;
             }
             Effect::Api { op, call, .. } => self.sent(now, *op, call, found),
+            // In its turn: what was asked for earlier in the same step was for the news of before.
+            Effect::Fact { fact: Fact::Reconciled } => {
+                self.spaces.values_mut().for_each(|space| space.news = true);
+            }
             Effect::Fact { fact: Fact::Held { provider } } => self.hold(seen, provider, looked, found),
             Effect::Fact { fact: Fact::Freed { provider } } => {
                 let works = looked && matches!(self.seen.get(provider), Some(Standing::Works { .. }));
