@@ -26,7 +26,7 @@ pub fn shrink(
     script: &[Input],
     fails: &mut dyn FnMut(&[Input]) -> bool,
 ) -> Vec<Input> {
-    shrink_lines(cfg, seed, script, &mut |script, _| fails(script)).0
+    shrink_lines(cfg, seed, script, &|| false, &mut |script, _| fails(script)).0
 }
 
 /// How long it is tried.
@@ -53,13 +53,15 @@ pub(super) fn rebuilt(from: &Start, old: &[Input], to: &Start, new: &[Input]) ->
 }
 
 /// The same for a script that more is known of: `fails` is also given which line of the first script each line was. Returns that of what is left, too.
+/// Ends early, with the best so far, once `stop` says so.
 pub(crate) fn shrink_lines(
     cfg: &Config,
     seed: Seed,
     script: &[Input],
+    stop: &dyn Fn() -> bool,
     fails: &mut dyn FnMut(&[Input], &[usize]) -> bool,
 ) -> (Vec<Input>, Vec<usize>) {
-    lines(&Start::new(cfg.clone(), seed), script, Budget { stop: &|| false }, fails)
+    lines(&Start::new(cfg.clone(), seed), script, Budget { stop }, fails)
 }
 
 fn lines(
