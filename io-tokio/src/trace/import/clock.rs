@@ -84,7 +84,9 @@ impl Clocks {
         self.last_clock = Some(time);
         // At the very ends of the calendar there are times that are none: there it stands still.
         let edge = if self.day.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
-        self.zone.to_timestamp(self.day.to_datetime(time)).unwrap_or(edge).as_millisecond()
+        let at = self.zone.to_timestamp(self.day.to_datetime(time));
+        // Milliseconds of the very last second are refused where they are read.
+        at.map_or(edge.as_second() * 1000, Timestamp::as_millisecond)
     }
 }
 
