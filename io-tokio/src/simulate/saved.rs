@@ -56,7 +56,11 @@ impl Saved {
                     Ok(file) => format!("saved as {}", file.display()),
                     Err(error) => format!("not saved: {error}"),
                 };
-                vec![format!("faults that it needs: {faults}"), format!("{steps} steps{whole}{cut}; {file}")]
+                let needs = if *stopped { "may need" } else { "needs" };
+                vec![
+                    format!("faults that it {needs}: {faults}"),
+                    format!("{steps} steps{whole}{cut}; {file}"),
+                ]
             }
         }
     }
@@ -72,7 +76,7 @@ mod tests {
         let (file, faults) = (Ok("d/7.jsonl".into()), vec!["crash"]);
         let small = Saved::Small { file, steps: 9, faults, alone: true, stopped: true };
         let lines = [
-            "faults that it needs: crash",
+            "faults that it may need: crash",
             "9 steps, stopped before it was as small as it gets; saved as d/7.jsonl",
         ];
         assert_eq!(small.lines(), lines);

@@ -1,5 +1,5 @@
 //! Where traces come from: a file, `-` for standard input, or the directory of a flight recorder, each plain or packed by gzip or zstd.
-//! Every command that reads traces reads through here.
+//! Every command that reads traces reads through here, and `import` unpacks logs by it.
 //!
 //! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
 //! Memory is bounded by the longest line, whatever the size of the trace.
