@@ -116,7 +116,7 @@ fn a_long_sweep_meets_every_rare_situation() {
 #[cfg(feature = "canary")]
 mod canary {
     use super::after;
-    use longshore_core::sim::{Canary, Failure, SimConfig, run, shrink_until};
+    use longshore_core::sim::{Canary, Failure, SimConfig, run, run_until, shrink_until};
 
     /// The first seed of 1 000 in which the bug shows.
     fn found(bug: Canary) -> Failure {
@@ -134,8 +134,16 @@ mod canary {
         let (at_once, asked) = after(1);
         assert!(shrink_until(&cfg, &at_once).is_none(), "it has not come to the failure");
         assert_eq!(asked.get(), 1);
+        let asks_of = |work: &dyn Fn(&dyn Fn() -> bool)| {
+            let (never, asked) = after(u64::MAX);
+            work(&never);
+            asked.get()
+        };
+        let found = asks_of(&|never| drop(run_until(&SimConfig { record: true, ..cfg.clone() }, never)));
+        let whole = asks_of(&|never| assert!(!shrink_until(&cfg, never).expect("it fails").stopped));
         let mut last = usize::MAX;
-        for most in [100_000, 1_000_000, 4_000_000] {
+        for quarter in 1..3 {
+            let most = found + (whole - found) * quarter / 4;
             let (stop, asked) = after(most);
             let small = shrink_until(&cfg, &stop).expect("the failure is there");
             assert_eq!((small.failure.rule.as_str(), small.stopped), ("TRANSCRIPT", true));
