@@ -12,6 +12,7 @@ use longshore_core::script::{
     Bug, Case, Input, Runner, Search, Seeded, Start, World, held_to, held_to_with, regression_test,
 };
 use longshore_core::trace::{Header, Reader, encode};
+use std::cell::Cell;
 use std::path::Path;
 
 /// A recorded life of a core with a bug.
@@ -111,14 +112,20 @@ fn what_is_broken_only_when_all_is_well_again_is_found_and_made_small() {
 #[test]
 fn whoever_has_no_time_gets_the_best_so_far() {
     let (case, _) = first(Bug::LeaseTwice, "INV-120", false);
-    let mut seen = 0;
-    let left = std::cell::Cell::new(5_u32);
-    let stop = || {
-        left.set(left.get().saturating_sub(1));
-        left.get() == 0
-    };
-    let small = case.shrunk(&stop, &mut |_| seen += 1);
-    assert!(seen > 0 && small.script.len() <= case.script.len());
-    let text = String::from_utf8(small.trace().expect("plain data")).expect("text");
-    assert!(!held_to_with(&text, "INV-120", Bug::LeaseTwice).expect("a trace").is_empty());
+    let lines = case.script.len() as u64;
+    // Within the first look at it, while lines are left out, and while what is left is made plain.
+    for most in [1, lines, 5 * lines, 9 * lines, 40 * lines] {
+        let (asked, mut seen) = (Cell::new(0), 0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() >= most
+        };
+        let small = case.shrunk(&stop, &mut |_| seen += 1);
+        assert!(small.script.len() <= case.script.len());
+        assert_eq!(seen > 0, most > 3 * lines, "{most} steps");
+        assert!(asked.get() < most + 50, "it was asked {} times more", asked.get() - most);
+        let text = String::from_utf8(small.trace().expect("plain data")).expect("text");
+        let broken = held_to_with(&text, "INV-120", Bug::LeaseTwice).expect("a trace");
+        assert!(broken.iter().any(|found| found.story == small.story), "{most} steps: {}", small.story);
+    }
 }

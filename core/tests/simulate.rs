@@ -1,6 +1,8 @@
 //! Whole worlds in virtual time: every rule holds at every step, and in the end the server knows of each task what truly became of it.
 
-use longshore_core::sim::{Fault, Mark, Marks, SimConfig, run, shrink};
+use longshore_core::sim::{Fault, Mark, Marks, SimConfig, run, run_until, shrink};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Runs the seeds, and tells the first failure made small, and all others in a line each. Returns what was met, and the steps.
@@ -63,6 +65,34 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
+/// Says stop from the given time on that it is asked.
+fn after(asked: u64) -> (impl Fn() -> bool, Rc<Cell<u64>>) {
+    let count = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&count);
+    let stop = move || {
+        counted.set(counted.get() + 1);
+        counted.get() >= asked
+    };
+    (stop, count)
+}
+
+/// A world that would take hours is asked for no more than one step once it is to stop; and in one that is at its end, the end is stopped, too.
+#[test]
+fn a_world_is_stopped_between_two_of_its_steps() {
+    let long = SimConfig { steps: u64::MAX, horizon: Duration::from_hours(24 * 365), ..SimConfig::swarm(3) };
+    for steps in [1, 2, 1_000] {
+        let (stop, asked) = after(steps);
+        let outcome = run_until(&long, &stop);
+        assert!(outcome.stopped && outcome.failure.is_none());
+        assert_eq!(asked.get(), steps, "it went on");
+    }
+    let (never, asked) = after(u64::MAX);
+    let whole = run_until(&SimConfig::swarm(3), &never);
+    assert_eq!((whole.stopped, whole.digest), (false, run(&SimConfig::swarm(3)).digest));
+    let (stop, _) = after(asked.get());
+    assert!(run_until(&SimConfig::swarm(3), &stop).stopped, "while it comes to rest");
+}
+
 #[test]
 fn each_fault_alone_breaks_nothing() {
     for fault in Fault::ALL {
@@ -95,13 +125,44 @@ fn a_long_sweep_meets_every_rare_situation() {
 
 #[cfg(feature = "canary")]
 mod canary {
-    use longshore_core::sim::{Canary, Failure, SimConfig, run};
+    use super::after;
+    use longshore_core::sim::{Canary, Failure, SimConfig, run, run_until, shrink_until};
 
     /// The first seed of 1 000 in which the bug shows.
     fn found(bug: Canary) -> Failure {
         let with = |seed| SimConfig { canary: Some(bug), ..SimConfig::swarm(seed) };
         let found = (0..1000).find_map(|seed| run(&with(seed)).failure);
         *found.unwrap_or_else(|| panic!("{bug:?} is never found: the sweep is blind"))
+    }
+
+    /// Whenever it is stopped, what is there is a failure of the same rule, and nothing is gone over any more.
+    #[test]
+    fn who_stops_the_making_small_gets_the_smallest_so_far() {
+        let with = |seed| SimConfig { canary: Some(Canary::RetriesPosts), ..SimConfig::swarm(seed) };
+        let cfg = (0..1000).map(with).find(|cfg| run(cfg).failure.is_some()).expect("it is found");
+        let steps = run(&SimConfig { record: true, ..cfg.clone() }).failure.expect("again").script.len();
+        let (at_once, asked) = after(1);
+        assert!(shrink_until(&cfg, &at_once).is_none(), "it has not come to the failure");
+        assert_eq!(asked.get(), 1);
+        let asks_of = |work: &dyn Fn(&dyn Fn() -> bool)| {
+            let (never, asked) = after(u64::MAX);
+            work(&never);
+            asked.get()
+        };
+        let found = asks_of(&|never| drop(run_until(&SimConfig { record: true, ..cfg.clone() }, never)));
+        let whole = asks_of(&|never| assert!(!shrink_until(&cfg, never).expect("it fails").stopped));
+        let mut last = usize::MAX;
+        for quarter in 1..3 {
+            let most = found + (whole - found) * quarter / 4;
+            let (stop, asked) = after(most);
+            let small = shrink_until(&cfg, &stop).expect("the failure is there");
+            assert_eq!((small.failure.rule.as_str(), small.stopped), ("TRANSCRIPT", true));
+            assert!(asked.get() < most + 1_000, "it went on for {} more", asked.get() - most);
+            assert!(small.failure.script.len() <= steps.min(last), "{} inputs", small.failure.script.len());
+            assert!(!small.trace().expect("plain data").is_empty());
+            last = small.failure.script.len();
+        }
+        assert!(last < steps, "{last} of {steps}: nothing was made smaller");
     }
 
     #[test]

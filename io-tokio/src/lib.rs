@@ -30,6 +30,7 @@ pub mod service;
 mod signals;
 pub mod simulate;
 pub mod skills;
+mod stop_flag;
 pub mod supervise;
 pub mod tempdir;
 pub mod trace;

@@ -5,8 +5,8 @@ use crate::processes::signal;
 use rustix::process::Signal;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
 
 /// The most time that a command may take; a start waits for 45 s.
@@ -41,22 +41,40 @@ impl Home {
 
     /// The same, with more variables.
     pub async fn run_with(&self, words: &[&str], env: &[(&str, &str)]) -> Said {
-        self.begin_with(words, env).ended().await
+        self.begin_with(words, env, Stdio::null()).ended().await
+    }
+
+    /// The same, with these bytes on standard input, as far as it takes them.
+    pub async fn run_fed(&self, words: &[&str], input: &[u8]) -> Said {
+        let (command, mut to) = self.begin_fed(words);
+        let feed = async {
+            // It may have seen enough.
+            let _ = to.write_all(input).await;
+            drop(to);
+        };
+        tokio::join!(command.ended(), feed).0
     }
 
     /// Begins to run the binary with these words.
     pub fn begin(&self, words: &[&str]) -> RunningCommand {
-        self.begin_with(words, &[])
+        self.begin_with(words, &[], Stdio::null())
     }
 
-    fn begin_with(&self, words: &[&str], env: &[(&str, &str)]) -> RunningCommand {
+    /// The same, with a standard input that is open as long as what is given back.
+    pub fn begin_fed(&self, words: &[&str]) -> (RunningCommand, ChildStdin) {
+        let mut command = self.begin_with(words, &[], Stdio::piped());
+        let stdin = command.child.stdin.take().expect("a pipe");
+        (command, stdin)
+    }
+
+    fn begin_with(&self, words: &[&str], env: &[(&str, &str)], stdin: Stdio) -> RunningCommand {
         let mut child = Command::new(self.executable())
             .args(words)
             .current_dir(self.dir())
             .env_clear()
             .envs(self.environment())
             .envs(env.iter().copied())
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -96,9 +114,14 @@ impl RunningCommand {
         }
     }
 
+    /// The process, which has not ended.
+    pub fn id(&self) -> i32 {
+        self.child.id().and_then(|id| i32::try_from(id).ok()).expect("it has not ended")
+    }
+
     /// Presses Ctrl-C.
     pub fn interrupt(&self) {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).expect("it has not ended");
+        let id = self.id();
         // Tests that run in the background of a script have it ignored, and so has the command.
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");

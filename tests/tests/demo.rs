@@ -110,14 +110,24 @@ fn an_interrupted_demo_says_so_and_leaves_no_process() {
 fn what_the_demo_cannot_do_is_refused_in_words() {
     let bench = Bench::new();
     std::fs::write(bench.path().join("there"), "").expect("written");
+    let names = || {
+        let listed = std::fs::read_dir(bench.path()).expect("listed");
+        let mut names: Vec<_> = listed.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
     for (args, words) in [
         (["demo", "--server-url", "http://127.0.0.1:9"].as_slice(), "leave out --server-url"),
-        (&["demo", "--record", "there"], "exists already"),
+        (&["demo", "--record", "there"], "there exists already: name a file that does not"),
+        (&["demo", "--record", "none/file"], "none/file cannot be recorded to"),
+        (&["demo", "--log-level", "loud"], "--log-level"),
     ] {
         let output = bench.command(args).output().expect("it ran");
         let (out, err) = texts(&output);
         assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
         assert!(err.contains(words), "{err}");
+        assert_eq!(names(), before, "the demo's directory does not stay: {err}");
     }
     assert_eq!(bench.processes(), [""; 0]);
 }

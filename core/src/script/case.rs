@@ -169,19 +169,19 @@ impl Case {
     pub fn shrunk(&self, stop: &dyn Fn() -> bool, see: &mut dyn FnMut(usize)) -> Self {
         let mut small = self.clone();
         for _ in 0..2 {
-            let fails = |script: &[Input]| {
-                let found = breaks(&small.start, script, &self.rule, self.healed).is_some();
-                if found {
+            let mut story = small.story.clone();
+            let fails = |script: &[Input]| match breaks(&small.start, script, &self.rule, self.healed, stop) {
+                // What fails is kept, so that it is the story of the best.
+                Some(found) => {
+                    story = found;
                     see(script.len());
+                    true
                 }
-                found
+                None => false,
             };
             let script = shrink_from(&small.start, &small.script, Budget { stop }, fails);
-            small.script = script;
+            (small.script, small.story) = (script, story);
             simplify(&mut small, stop);
-        }
-        if let Some(story) = breaks(&small.start, &small.script, &self.rule, self.healed) {
-            small.story = story;
         }
         small
     }
@@ -209,12 +209,21 @@ impl Case {
     }
 }
 
-/// How a script breaks a rule, if it does.
-pub(super) fn breaks(start: &Start, script: &[Input], rule: &str, heal: bool) -> Option<String> {
+/// How a script breaks a rule, if it does. It is said not to once `stop` says so, which is asked before each line.
+pub(super) fn breaks(
+    start: &Start,
+    script: &[Input],
+    rule: &str,
+    heal: bool,
+    stop: &dyn Fn() -> bool,
+) -> Option<String> {
     let story = |runner: &Runner| first(runner.violations(), Some(rule)).map(|(_, story)| story);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let mut runner = Runner::begin(start).ok()?;
         for input in script {
+            if stop() {
+                return None;
+            }
             runner.take(input);
             if let Some(story) = story(&runner) {
                 // One that is broken sooner needs no healing: it is another failure.

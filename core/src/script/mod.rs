@@ -48,6 +48,6 @@ pub use swarm::Size;
 pub use world::World;
 #[cfg(feature = "sim")]
 pub(crate) use {
-    served::{note, upto},
+    served::{note, untrue_until, upto},
     shrink::shrink_lines,
 };

@@ -74,9 +74,23 @@ pub fn untrue(
     script: &[Input],
     served: &BTreeMap<usize, Served>,
 ) -> Option<(&'static str, String)> {
+    untrue_until(cfg, seed, script, served, &|| false)
+}
+
+/// The same, until `stop` says so, which is asked before each line: then nothing is known to be untrue.
+pub(crate) fn untrue_until(
+    cfg: &Config,
+    seed: Seed,
+    script: &[Input],
+    served: &BTreeMap<usize, Served>,
+    stop: &dyn Fn() -> bool,
+) -> Option<(&'static str, String)> {
     let mut runner = Runner::new(cfg.clone(), seed).ok()?;
     let mut rows = BTreeMap::new();
     for (line, input) in script.iter().enumerate() {
+        if stop() {
+            return None;
+        }
         let mut doubled = None;
         if let Input::Event { event, .. } = input {
             match event {

@@ -26,7 +26,7 @@ pub fn shrink(
     script: &[Input],
     fails: &mut dyn FnMut(&[Input]) -> bool,
 ) -> Vec<Input> {
-    shrink_lines(cfg, seed, script, &mut |script, _| fails(script)).0
+    shrink_lines(cfg, seed, script, &|| false, &mut |script, _| fails(script)).0
 }
 
 /// How long it is tried.
@@ -47,19 +47,28 @@ pub(super) fn shrink_from(
 }
 
 /// The same script for a daemon that is created otherwise: `new` is what `old` became, line by line, and what each line answers is found anew.
-pub(super) fn rebuilt(from: &Start, old: &[Input], to: &Start, new: &[Input]) -> Vec<Input> {
+/// Ends early, with some of it, once `stop` says so.
+pub(super) fn rebuilt(
+    from: &Start,
+    old: &[Input],
+    to: &Start,
+    new: &[Input],
+    stop: &dyn Fn() -> bool,
+) -> Vec<Input> {
     let all: Vec<usize> = (0..new.len()).collect();
-    Subjects::of(from, old).rebuild(to, new, &all).0
+    Subjects::of(from, old, stop).rebuild(to, new, &all, stop).0
 }
 
 /// The same for a script that more is known of: `fails` is also given which line of the first script each line was. Returns that of what is left, too.
+/// Ends early, with the best so far, once `stop` says so.
 pub(crate) fn shrink_lines(
     cfg: &Config,
     seed: Seed,
     script: &[Input],
+    stop: &dyn Fn() -> bool,
     fails: &mut dyn FnMut(&[Input], &[usize]) -> bool,
 ) -> (Vec<Input>, Vec<usize>) {
-    lines(&Start::new(cfg.clone(), seed), script, Budget { stop: &|| false }, fails)
+    lines(&Start::new(cfg.clone(), seed), script, Budget { stop }, fails)
 }
 
 fn lines(
@@ -71,9 +80,9 @@ fn lines(
     let mut fails = |(script, lines): &(Vec<Input>, Vec<usize>)| {
         catch_unwind(AssertUnwindSafe(|| fails(script, lines))).unwrap_or(true)
     };
-    let subjects = Subjects::of(start, script);
+    let subjects = Subjects::of(start, script, budget.stop);
     let mut kept: Vec<usize> = (0..script.len()).collect();
-    let mut best = subjects.rebuild(start, script, &kept);
+    let mut best = subjects.rebuild(start, script, &kept, budget.stop);
     if !fails(&best) {
         return (script.to_vec(), kept);
     }
@@ -85,7 +94,7 @@ fn lines(
             tries += 1;
             let end = (at + chunk).min(kept.len());
             let candidate: Vec<usize> = kept[..at].iter().chain(&kept[end..]).copied().collect();
-            let rebuilt = subjects.rebuild(start, script, &candidate);
+            let rebuilt = subjects.rebuild(start, script, &candidate, budget.stop);
             if fails(&rebuilt) {
                 (kept, best, smaller) = (candidate, rebuilt, true);
             } else {
@@ -94,17 +103,17 @@ fn lines(
         }
         if chunk == 1 && !smaller {
             // Lines that only make sense together, such as a claim and its answer far below.
-            let found =
-                (0..kept.len()).flat_map(|a| (a + 1..kept.len()).map(move |b| (a, b))).find_map(|(a, b)| {
-                    tries += 1;
-                    if tries > MOST_TRIES || (budget.stop)() {
-                        return None;
-                    }
-                    let rest = kept.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
-                    let candidate: Vec<usize> = rest.map(|(_, line)| *line).collect();
-                    let rebuilt = subjects.rebuild(start, script, &candidate);
-                    fails(&rebuilt).then_some((candidate, rebuilt))
-                });
+            let pairs = (0..kept.len()).flat_map(|a| (a + 1..kept.len()).map(move |b| (a, b)));
+            let found = pairs.take_while(|_| !(budget.stop)()).find_map(|(a, b)| {
+                tries += 1;
+                if tries > MOST_TRIES {
+                    return None;
+                }
+                let rest = kept.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
+                let candidate: Vec<usize> = rest.map(|(_, line)| *line).collect();
+                let rebuilt = subjects.rebuild(start, script, &candidate, budget.stop);
+                fails(&rebuilt).then_some((candidate, rebuilt))
+            });
             if let Some(found) = found {
                 (kept, best, smaller) = (found.0, found.1, true);
             }
@@ -127,12 +136,15 @@ struct Subjects {
 }
 
 impl Subjects {
-    fn of(start: &Start, script: &[Input]) -> Self {
+    fn of(start: &Start, script: &[Input], stop: &dyn Fn() -> bool) -> Self {
         let mut found = Self { ops: BTreeMap::new(), conns: BTreeMap::new() };
         let Ok(mut runner) = Runner::begin(start) else { return found };
         let mut life = 0;
         found.note(life, &runner);
         for (line, input) in script.iter().enumerate() {
+            if stop() {
+                break;
+            }
             match input {
                 Input::Event { event: Event::Ws { conn, .. }, .. } => {
                     found.conns.insert(line, i64::from(conn.0) - i64::from(runner.world.conn.0));
@@ -159,13 +171,23 @@ impl Subjects {
         }
     }
 
-    /// The kept lines as a script of their own, and which of them it has. A line that has nothing to answer any more is left out.
-    fn rebuild(&self, start: &Start, script: &[Input], kept: &[usize]) -> (Vec<Input>, Vec<usize>) {
+    /// The kept lines as a script of their own, and which of them it has. A line that has nothing to answer any more is left out. Ends early, with some of
+    /// them, once `stop` says so: nothing fails any more then, so that it is not taken.
+    fn rebuild(
+        &self,
+        start: &Start,
+        script: &[Input],
+        kept: &[usize],
+        stop: &dyn Fn() -> bool,
+    ) -> (Vec<Input>, Vec<usize>) {
         let (mut rebuilt, mut lines) = (Vec::with_capacity(kept.len()), Vec::with_capacity(kept.len()));
         let Ok(mut runner) = Runner::begin(start) else { return (rebuilt, lines) };
         let (mut new, mut used) = (BTreeMap::new(), BTreeSet::new());
         let (mut life, mut seen) = (0, 0);
         for line in kept {
+            if stop() {
+                break;
+            }
             // Lines that are left out may have ended a process, too.
             let ends = |input: &&Input| matches!(input, Input::Crash { .. });
             life += script[seen..*line].iter().filter(ends).count() as u32;

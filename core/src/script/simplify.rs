@@ -17,35 +17,38 @@ const ROUND: [u64; 4] = [60_000, 1_000, 100, 10];
 /// Makes a case plain, in place.
 pub(super) fn simplify(case: &mut Case, stop: &dyn Fn() -> bool) {
     for pass in [seed, settings, clocks, waits, numbers, ids] {
+        if stop() {
+            return;
+        }
         pass(case, stop);
     }
 }
 
 /// Takes the change if the same rule is still broken.
-fn keep(case: &mut Case, start: Start, script: Vec<Input>) -> bool {
-    let same = start == case.start && script == case.script;
-    let fails = !same && breaks(&start, &script, &case.rule, case.healed).is_some();
-    if fails {
-        (case.start, case.script) = (start, script);
+fn keep(case: &mut Case, start: Start, script: Vec<Input>, stop: &dyn Fn() -> bool) -> bool {
+    if start == case.start && script == case.script {
+        return false;
     }
-    fails
+    let Some(story) = breaks(&start, &script, &case.rule, case.healed, stop) else { return false };
+    (case.start, case.script, case.story) = (start, script, story);
+    true
 }
 
 /// The same for a change after which requests may have other numbers.
-fn keep_rebuilt(case: &mut Case, start: Start, script: &[Input]) -> bool {
-    let script = rebuilt(&case.start, &case.script, &start, script);
-    keep(case, start, script)
+fn keep_rebuilt(case: &mut Case, start: Start, script: &[Input], stop: &dyn Fn() -> bool) -> bool {
+    let script = rebuilt(&case.start, &case.script, &start, script, stop);
+    keep(case, start, script, stop)
 }
 
-fn seed(case: &mut Case, _: &dyn Fn() -> bool) {
+fn seed(case: &mut Case, stop: &dyn Fn() -> bool) {
     let (start, script) = (Start { seed: Seed(0), ..case.start.clone() }, case.script.clone());
-    keep_rebuilt(case, start, &script);
+    keep_rebuilt(case, start, &script, stop);
 }
 
 fn settings(case: &mut Case, stop: &dyn Fn() -> bool) {
     let script = case.script.clone();
     let start = Start { config: Config::default(), ..case.start.clone() };
-    if keep_rebuilt(case, start, &script) {
+    if keep_rebuilt(case, start, &script, stop) {
         return;
     }
     let (Ok(Value::Object(mine)), Ok(Value::Object(default))) =
@@ -70,13 +73,13 @@ fn settings(case: &mut Case, stop: &dyn Fn() -> bool) {
         }
         if let Ok(config) = serde_json::from_value(now.into()) {
             let (start, script) = (Start { config, ..case.start.clone() }, case.script.clone());
-            keep_rebuilt(case, start, &script);
+            keep_rebuilt(case, start, &script, stop);
         }
     }
 }
 
 /// Both clocks begin at zero, and the machine never sleeps.
-fn clocks(case: &mut Case, _: &dyn Fn() -> bool) {
+fn clocks(case: &mut Case, stop: &dyn Fn() -> bool) {
     let begun = case.start.now.mono;
     let plain = |now: Now| {
         let ms = now.mono.since(begun).as_millis();
@@ -85,19 +88,20 @@ fn clocks(case: &mut Case, _: &dyn Fn() -> bool) {
             UnixMillis(i64::try_from(ms).unwrap_or(0)),
         )
     };
-    retimed(case, &plain);
+    retimed(case, &plain, stop);
     // Or only both to zero, if sleep matters.
     let wall = case.start.now.wall.0;
-    retimed(case, &|now: Now| {
+    let awake = |now: Now| {
         let ms = u64::try_from(now.mono.since(begun).as_millis()).unwrap_or(u64::MAX);
         Now::new(Instant::from_millis(ms), UnixMillis(now.wall.0.saturating_sub(wall))).with_slept(now.slept)
-    });
+    };
+    retimed(case, &awake, stop);
 }
 
-fn retimed(case: &mut Case, change: &dyn Fn(Now) -> Now) -> bool {
+fn retimed(case: &mut Case, change: &dyn Fn(Now) -> Now, stop: &dyn Fn() -> bool) -> bool {
     let start = Start { now: change(case.start.now), ..case.start.clone() };
     let script: Vec<Input> = case.script.iter().map(|input| at(input, change(input.now()))).collect();
-    keep_rebuilt(case, start, &script)
+    keep_rebuilt(case, start, &script, stop)
 }
 
 fn at(input: &Input, now: Now) -> Input {
@@ -115,7 +119,7 @@ fn waits(case: &mut Case, stop: &dyn Fn() -> bool) {
             let more = i64::try_from(ms - now.mono.as_millis().min(ms)).unwrap_or(0);
             Now { mono: Instant::from_millis(ms), wall: UnixMillis(now.wall.0.saturating_add(more)), ..now }
         };
-        if stop() || retimed(case, &up) {
+        if stop() || retimed(case, &up, stop) {
             break;
         }
     }
@@ -139,7 +143,7 @@ fn waits(case: &mut Case, stop: &dyn Fn() -> bool) {
             .map(|(at_, input)| if at_ < nth { input.clone() } else { at(input, sooner(input.now())) })
             .collect();
         let start = case.start.clone();
-        keep_rebuilt(case, start, &script);
+        keep_rebuilt(case, start, &script, stop);
     }
 }
 
@@ -147,8 +151,11 @@ fn waits(case: &mut Case, stop: &dyn Fn() -> bool) {
 const NUMBERS: [&str; 3] = ["claim", "version", "signature"];
 
 /// Numbers from 1 on, in their order.
-fn numbers(case: &mut Case, _: &dyn Fn() -> bool) {
+fn numbers(case: &mut Case, stop: &dyn Fn() -> bool) {
     for key in NUMBERS {
+        if stop() {
+            return;
+        }
         let mut found = BTreeSet::new();
         for value in events(case).iter().flatten() {
             visit(value, &mut |at, value| {
@@ -167,7 +174,7 @@ fn numbers(case: &mut Case, _: &dyn Fn() -> bool) {
         });
         if let Some(script) = script {
             let start = case.start.clone();
-            keep(case, start, script);
+            keep(case, start, script, stop);
         }
     }
 }
@@ -194,7 +201,7 @@ fn ids(case: &mut Case, stop: &dyn Fn() -> bool) {
         let width = total[kind].to_string().len();
         short.insert(text.clone(), format!("{kind}{count:0width$}"));
     }
-    if rename(case, &short) {
+    if rename(case, &short, stop) {
         return;
     }
     for (from, to) in &short {
@@ -202,12 +209,12 @@ fn ids(case: &mut Case, stop: &dyn Fn() -> bool) {
             return;
         }
         if !found.contains_key(to) {
-            rename(case, &BTreeMap::from([(from.clone(), to.clone())]));
+            rename(case, &BTreeMap::from([(from.clone(), to.clone())]), stop);
         }
     }
 }
 
-fn rename(case: &mut Case, to: &BTreeMap<String, String>) -> bool {
+fn rename(case: &mut Case, to: &BTreeMap<String, String>, stop: &dyn Fn() -> bool) -> bool {
     let script = changed(case, &mut |at, value| {
         if kind(at).is_some()
             && let Some(new) = value.as_str().and_then(|old| to.get(old))
@@ -216,7 +223,7 @@ fn rename(case: &mut Case, to: &BTreeMap<String, String>) -> bool {
         }
     });
     let start = case.start.clone();
-    script.is_some_and(|script| keep(case, start, script))
+    script.is_some_and(|script| keep(case, start, script, stop))
 }
 
 /// How an id under this key is called.

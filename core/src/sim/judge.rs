@@ -66,11 +66,22 @@ impl World {
     /// # Errors
     /// The first rule that is broken.
     pub fn safety(&mut self) -> Result<(), Box<Failure>> {
+        self.safety_until(&|| false).map(drop)
+    }
+
+    /// The same, until `stop` says so, which is asked before each step. Returns whether it came to its end.
+    pub(super) fn safety_until(&mut self, stop: &dyn Fn() -> bool) -> Result<bool, Box<Failure>> {
         let horizon = u64::try_from(self.cfg.horizon.as_millis()).unwrap_or(u64::MAX);
-        while self.now < horizon && self.steps < self.cfg.steps && self.step() {
+        while self.now < horizon && self.steps < self.cfg.steps {
+            if stop() {
+                return Ok(false);
+            }
+            if !self.step() {
+                break;
+            }
             self.fine()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// From now on nothing goes wrong, and nothing new is asked for. What is on its way arrives.
@@ -90,11 +101,22 @@ impl World {
     /// # Errors
     /// The first rule that is broken, what does not come to rest, or what is not told as it was.
     pub fn liveness(&mut self) -> Result<(), Box<Failure>> {
+        self.liveness_until(&|| false).map(drop)
+    }
+
+    /// The same, until `stop` says so, which is asked before each step. Returns whether it came to its end.
+    pub(super) fn liveness_until(&mut self, stop: &dyn Fn() -> bool) -> Result<bool, Box<Failure>> {
         let deadline = self.now + u64::try_from(BUDGET.as_millis()).unwrap_or(u64::MAX);
         let most = self.steps + MOST_STEPS;
         // A runtime that has just come must be asked for too, and has to be given the time for it.
         let mut rest = None;
-        while self.step() {
+        loop {
+            if stop() {
+                return Ok(false);
+            }
+            if !self.step() {
+                break;
+            }
             self.fine()?;
             let set = self.life.as_ref().map(|life| life.daemon.view().runtime_set());
             let present = (self.lives, set);
@@ -127,7 +149,7 @@ impl World {
         if let Some(life) = &self.life {
             self.digest = self.digest.rotate_left(7) ^ life.daemon.digest();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether nothing is broken so far.

@@ -43,5 +43,5 @@ pub use fault::{Fault, Faults};
 pub use judge::{BUDGET, Pending};
 pub use marks::{Mark, Marks};
 pub use property::Property;
-pub use run::{Failure, FailureKind, Outcome, Shrunk, run, shrink};
+pub use run::{Failure, FailureKind, Outcome, Shrunk, run, run_until, shrink, shrink_until};
 pub use world::World;

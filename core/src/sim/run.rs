@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::rng::Seed;
-use crate::script::{self, Input, Runner, Served, untrue};
+use crate::script::{self, Input, Runner, Served};
 use crate::time::Now;
 use crate::trace::{Header, encode};
 use std::collections::BTreeMap;
@@ -85,22 +85,32 @@ pub struct Outcome {
     pub marks: Marks,
     /// How it failed, if it did.
     pub failure: Option<Box<Failure>>,
+    /// Whether it was stopped before its end: then nothing was compared with the truth.
+    pub stopped: bool,
 }
 
 /// Runs one simulation: with faults, then without, then the comparison with the truth.
 pub fn run(cfg: &SimConfig) -> Outcome {
+    run_until(cfg, &|| false)
+}
+
+/// The same, until `stop` says so, which is asked before each step of the world.
+pub fn run_until(cfg: &SimConfig, stop: &dyn Fn() -> bool) -> Outcome {
     let mut world = World::new(cfg.clone());
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        world.safety()?;
+        if !world.safety_until(stop)? {
+            return Ok(false);
+        }
         world.heal();
-        world.liveness()
+        world.liveness_until(stop)
     }));
-    let failure = match ended {
-        Ok(result) => result.err(),
+    let (whole, failure) = match ended {
+        Ok(Ok(whole)) => (whole, None),
+        Ok(Err(failure)) => (true, Some(failure)),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Some(world.failed(FailureKind::Panic, "panic", text.unwrap_or_default()))
+            (true, Some(world.failed(FailureKind::Panic, "panic", text.unwrap_or_default())))
         }
     };
     let mut digest = Digest::default();
@@ -113,6 +123,7 @@ pub fn run(cfg: &SimConfig) -> Outcome {
         digest: digest.finish(),
         marks: world.marks,
         failure,
+        stopped: !whole,
     }
 }
 
@@ -126,6 +137,8 @@ pub struct Shrunk {
     pub faults: Vec<Fault>,
     /// Whether the script alone, without the world, shows the failure.
     pub alone: bool,
+    /// Whether it was stopped before it was as small as it can be made.
+    pub stopped: bool,
 }
 
 /// How often the world is gone over to make it smaller: what one thing left out lets go of may be another.
@@ -165,23 +178,29 @@ const SMALLER: [Smaller; 12] = [
 /// Makes a failing simulation small: first the world, by leaving out kinds of fault and load and ending it sooner, then the script of the
 /// daemon's last life, line by line, if that shows the failure without the world. `None` if it does not fail.
 pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
+    shrink_until(cfg, &|| false)
+}
+
+/// The same, until `stop` says so, which is asked before each step: what is given back then is the smallest so far. `None`, too, if it was stopped
+/// before the failure was there again.
+pub fn shrink_until(cfg: &SimConfig, stop: &dyn Fn() -> bool) -> Option<Shrunk> {
     let mut best = SimConfig { record: true, ..cfg.clone() };
-    let mut failure = *run(&best).failure?;
+    let mut failure = *run_until(&best, stop).failure?;
     let mut spent = 0;
     // A script that shows the failure without the world can be made small itself, which is cheaper: then the world need not be.
-    let alone = shown(&failure).is_some();
+    let alone = shown(&failure, stop).is_some();
     let budget = if alone { SHRINK_STEPS / 6 } else { SHRINK_STEPS };
     // The same failure in a world like this one, of this seed or another, in no more steps of the last life than `most`.
     let mut same = |cfg: &SimConfig, worlds: u64, rule: &str, most: usize| {
-        (0..worlds).find_map(|nth| {
+        (0..worlds).take_while(|_| !stop()).find_map(|nth| {
             if spent > budget {
                 return None;
             }
             let cfg = SimConfig { seed: cfg.seed.wrapping_add(nth.wrapping_mul(0x9e37_79b9)), ..cfg.clone() };
-            let outcome = run(&cfg);
+            let outcome = run_until(&cfg, stop);
             spent += outcome.steps;
             let found = outcome.failure.filter(|found| found.rule == rule && found.script.len() <= most)?;
-            (!alone || shown(&found).is_some()).then_some((cfg, *found))
+            (!alone || shown(&found, stop).is_some()).then_some((cfg, *found))
         })
     };
     for secs in SHORT {
@@ -226,18 +245,20 @@ pub fn shrink(cfg: &SimConfig) -> Option<Shrunk> {
         }
     }
     failure.seed = cfg.seed;
-    let shown = shown(&failure);
+    let shown = shown(&failure, stop);
     match shown {
         Some(Shown::Rule) => {
             let Failure { config, core_seed, script, rule, .. } = &failure;
-            let mut breaks = |lines: &[Input]| breaks(config, *core_seed, lines, rule);
-            failure.script = script::shrink(config, *core_seed, script, &mut breaks);
+            let mut breaks = |lines: &[Input], _: &[usize]| breaks(config, *core_seed, lines, rule, stop);
+            (failure.script, _) = script::shrink_lines(config, *core_seed, script, stop, &mut breaks);
             failure.served.clear();
         }
-        Some(Shown::Rows(rule)) => shrink_untrue(&mut failure, rule),
+        Some(Shown::Rows(rule)) => shrink_untrue(&mut failure, rule, stop),
         None => {}
     }
-    Some(Shrunk { failure, faults: best.faults.possible().collect(), alone: shown.is_some() })
+    let faults = best.faults.possible().collect();
+    // Of worlds in which it was shown so only such were taken.
+    Some(Shrunk { failure, faults, alone: alone || shown.is_some(), stopped: stop() })
 }
 
 /// What shows a failure in the script of one life, without the world.
@@ -249,23 +270,31 @@ enum Shown {
     Rows(&'static str),
 }
 
-fn shown(failure: &Failure) -> Option<Shown> {
+fn shown(failure: &Failure, stop: &dyn Fn() -> bool) -> Option<Shown> {
     let Failure { config, core_seed, script, served, rule, kind, .. } = failure;
-    let breaks = || breaks(config, *core_seed, script, rule);
+    let breaks = || breaks(config, *core_seed, script, rule, stop);
     // What the world alone knows is no rule of the daemon, so there is no need to look.
     if *kind != FailureKind::Truth && catch_unwind(AssertUnwindSafe(breaks)).unwrap_or(true) {
         return Some(Shown::Rule);
     }
-    let (found, _) = untrue(config, *core_seed, script, served)?;
+    let (found, _) = script::untrue_until(config, *core_seed, script, served, stop)?;
     shown_by(rule, found).then_some(Shown::Rows(found))
 }
 
-/// Whether a script breaks a rule; one about liveness is broken only once the world has been healed.
-fn breaks(config: &Config, seed: Seed, lines: &[Input], rule: &str) -> bool {
-    [false, true].into_iter().any(|heal| {
-        script::replay(config, seed, lines, heal)
-            .is_ok_and(|runner| runner.violations().iter().any(|found| found.rule == rule))
-    })
+/// Whether a script breaks a rule; one about liveness is broken only once the world has been healed. If it is stopped, it does not.
+fn breaks(config: &Config, seed: Seed, lines: &[Input], rule: &str, stop: &dyn Fn() -> bool) -> bool {
+    let Ok(mut runner) = Runner::new(config.clone(), seed) else { return false };
+    for line in lines {
+        if stop() {
+            return false;
+        }
+        runner.take(line);
+    }
+    let broken = |runner: &Runner| runner.violations().iter().any(|found| found.rule == rule);
+    broken(&runner) || {
+        runner.heal();
+        broken(&runner)
+    }
 }
 
 /// Whether a failure that the world saw is one that is seen so in a script.
@@ -277,16 +306,16 @@ fn shown_by(failure: &str, rule: &str) -> bool {
 }
 
 /// Makes the script of a failure small that only the server's rows show.
-fn shrink_untrue(failure: &mut Failure, rule: &str) {
+fn shrink_untrue(failure: &mut Failure, rule: &str, stop: &dyn Fn() -> bool) {
     let Failure { config, core_seed, script, served, .. } = &*failure;
     let of = |lines: &[usize]| -> BTreeMap<usize, Served> {
         let deeds = lines.iter().enumerate();
         deeds.filter_map(|(to, from)| Some((to, served.get(from)?.clone()))).collect()
     };
     let shows = |script: &[Input], served: &BTreeMap<usize, Served>| {
-        untrue(config, *core_seed, script, served).filter(|(found, _)| *found == rule)
+        script::untrue_until(config, *core_seed, script, served, stop).filter(|(found, _)| *found == rule)
     };
-    let (script, lines) = script::shrink_lines(config, *core_seed, script, &mut |script, lines| {
+    let (script, lines) = script::shrink_lines(config, *core_seed, script, stop, &mut |script, lines| {
         shows(script, &of(lines)).is_some()
     });
     let served = of(&lines);

@@ -53,6 +53,12 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     })
 }
 
+/// Whether the command line, right or wrong, asks for one of the `trace` commands.
+pub(super) fn is_of_trace(args: impl IntoIterator<Item = OsString>) -> bool {
+    let grammar = <Cli as clap::CommandFactory>::command().ignore_errors(true);
+    grammar.try_get_matches_from(args).is_ok_and(|matches| matches.subcommand_name() == Some("trace"))
+}
+
 /// Runs coding agents for a control plane.
 #[derive(Parser)]
 #[command(

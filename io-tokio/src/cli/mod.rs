@@ -49,7 +49,10 @@ pub fn run_in(
     let args: Vec<OsString> = args.into_iter().collect();
     let command = match parse(args.iter().cloned()) {
         Ok(command) => command,
-        Err(error) => return refuse(&error, out, err),
+        Err(error) => {
+            let wrong = if args::is_of_trace(args) { WRONG_TO_TRACE } else { Exit::Failed };
+            return refuse(&error, wrong, out, err);
+        }
     };
     if let Command::Version(output) = command {
         let _ = out.write_all(version::text(args.first(), output).as_bytes());
@@ -62,8 +65,11 @@ pub fn run_in(
     perform(command, env, cwd)
 }
 
-/// Help goes to `out`. An error is one line; with a wrong number of arguments the usage follows.
-fn refuse(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+/// What was typed is wrong: 1 is the verdict of a `trace` command about a trace.
+const WRONG_TO_TRACE: Exit = Exit::Code(2);
+
+/// Help goes to `out`. An error is one line, and ends with `wrong`; with a wrong number of arguments the usage follows.
+fn refuse(error: &clap::Error, wrong: Exit, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let text = error.to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         let _ = out.write_all(text.as_bytes());
@@ -78,7 +84,7 @@ fn refuse(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Exit
     if count && let Some(usage) = usage.lines().next() {
         let _ = writeln!(err, "Usage:{usage}");
     }
-    Exit::Failed
+    wrong
 }
 
 fn one_line(message: &str) -> String {

@@ -125,11 +125,43 @@ fn an_unknown_flag_is_one_line_and_exit_1() {
     );
 }
 
+/// 1 says that a rule is broken, that a core differs, that a world failed.
+#[test]
+fn a_trace_command_that_is_typed_wrong_is_no_verdict() {
+    for line in [
+        "trace check --rule NOPE t",
+        "trace shrink --rule NOPE t",
+        "trace check --rule",
+        "trace replay --until x t",
+        "trace replay --out x t",
+        "trace simulate --seeds 0",
+        "trace simulate --only rain",
+        "trace import --from other x",
+        "trace import --from multica-log --date 9999-12-31 x",
+        "trace render t",
+        "trace diff a",
+        "trace show --nope t",
+        "trace nope",
+        "--profile p trace check",
+        "trace --profile p check",
+        "trace check t --log-levels x",
+    ] {
+        let (exit, out, err, performed) = ran(line, &Env::default());
+        assert_eq!((exit.code(), out.as_str(), performed), (2, "", None), "{line}: {err}");
+        assert!(err.starts_with("error: "), "{err}");
+    }
+    for line in
+        ["daemon trace", "local --nope trace", "--profile", "--profile trace daemon fly", "tracer check"]
+    {
+        assert_eq!(ran(line, &Env::default()).0, Exit::Failed, "{line}");
+    }
+}
+
 #[test]
 fn a_wrong_number_of_arguments_shows_the_usage() {
     for line in ["local", "trace replay", "demo surplus", "trace replay a b"] {
         let (exit, _, err, _) = ran(line, &Env::default());
-        assert_eq!(exit, Exit::Failed, "{line}");
+        assert_eq!(exit.code(), if line.starts_with("trace") { 2 } else { 1 }, "{line}");
         assert_eq!(err.lines().count(), 2, "{err}");
         assert!(err.lines().nth(1).is_some_and(|usage| usage.starts_with("Usage: longshore ")), "{err}");
     }

@@ -44,6 +44,9 @@ const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER"];
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DemoError {
+    /// Nothing is ever written over.
+    #[error("{} exists already: name a file that does not, or move it away", .0.display())]
+    Exists(PathBuf),
     /// The double cannot be set up.
     #[error("the demo's agent cannot be set up at {}: {source}", path.display())]
     Double {
@@ -60,24 +63,37 @@ pub enum DemoError {
 /// If the demo cannot be set up, or its daemon breaks.
 pub async fn run(demo: &cli::Demo, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     refuse_server(&demo.flags, "demo")?;
+    let record = demo.record.as_ref().map(|file| cwd.join(file));
+    if let Some(file) = record.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
+        return Err(DemoError::Exists(file.clone()).into());
+    }
     let mut interrupts = Interrupts::catch()?;
     let parent = env.path("TMPDIR").map_or_else(std::env::temp_dir, |dir| cwd.join(dir));
     let place = Place::make(&parent, "longshore-demo-")?;
-    let shown = show(demo, env, cwd, &place, &mut interrupts).await;
+    let begun = Instant::now();
+    let traces: Vec<PathBuf> = std::iter::once(place.dir().join(TRACE)).chain(record).collect();
+    let embedded = match begin(demo, env, &place, &traces).await {
+        Ok(embedded) => embedded,
+        Err(error) => {
+            // Nothing has happened in it.
+            place.discard();
+            return Err(error);
+        }
+    };
+    let shown = show(embedded, begun, &place, &traces, &mut interrupts).await;
     if shown.is_err() {
         tell(&format!("what there is of the demo is in {}", place.dir().display()));
     }
     shown
 }
 
-async fn show(
+/// Sets all up, and starts the control plane and the daemon.
+async fn begin(
     demo: &cli::Demo,
     env: &Env,
-    cwd: &Path,
     place: &Place,
-    interrupts: &mut Interrupts,
-) -> Result<Exit, Box<dyn Error + Send + Sync>> {
-    let begun = Instant::now();
+    traces: &[PathBuf],
+) -> Result<Embedded, Box<dyn Error + Send + Sync>> {
     let env = environment(env, place)?;
     let mut settings = Settings::load(&demo.flags, &env, place.dir())?;
     place.settle(&mut settings);
@@ -86,13 +102,19 @@ async fn show(
     settings.min_free_space = None;
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
-    let own = place.dir().join(TRACE);
-    let traces: Vec<PathBuf> =
-        std::iter::once(own).chain(demo.record.as_ref().map(|file| cwd.join(file))).collect();
     let records = traces.iter().cloned().map(Record::Whole).collect();
     let workspace = ("demo", "Demo");
     let wanted = Wanted { settings, place, env: &env, workspace, database: None, records, redactor };
-    let mut embedded = Embedded::start(wanted).await?;
+    Ok(Embedded::start(wanted).await?)
+}
+
+async fn show(
+    mut embedded: Embedded,
+    begun: Instant,
+    place: &Place,
+    traces: &[PathBuf],
+    interrupts: &mut Interrupts,
+) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     let scenarios = demo_tasks();
     tell("Six tasks for a control plane, a daemon and an agent of longshore's own:");
     let mut played = Played::default();
@@ -108,7 +130,7 @@ async fn show(
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
     server.stop().await;
-    let text = report::text(&rows, place, &traces);
+    let text = report::text(&rows, place, traces);
     // Nobody reads it: then the exit code says it all.
     let _ = io::stdout().write_all(text.as_bytes());
     match report::complaint(&rows, played.cut) {

@@ -4,13 +4,13 @@ mod progress;
 mod saved;
 
 use crate::cli::Exit;
-use longshore_core::sim::{Fault, Mark, Marks, Outcome, SimConfig, run};
+use crate::stop_flag;
+use longshore_core::sim::{Fault, Mark, Marks, Outcome, SimConfig, run_until};
 use progress::Progress;
 use saved::{Saved, save};
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -75,6 +75,7 @@ impl Simulate {
 /// What all worlds came to.
 #[derive(Debug, Default)]
 struct Tally {
+    /// Those that came to their end.
     seeds: u64,
     steps: u64,
     lives: u64,
@@ -85,7 +86,7 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, outcome: &Outcome) {
-        self.seeds += 1;
+        self.seeds += u64::from(!outcome.stopped);
         self.steps += outcome.steps;
         self.lives += u64::from(outcome.lives);
         self.elapsed += outcome.elapsed;
@@ -104,17 +105,13 @@ pub fn until_a_signal(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop_flag::set_by_signals()?;
     // A core that panics is a failure like any other, and is told as one.
     std::panic::set_hook(Box::new(|_| {}));
     simulate(asked, cwd, &stop, out, err)
 }
 
-/// Runs the worlds until all are done or `stop` is set, and writes what came of them to `out`, and how it gets on to `err`. Relative
+/// Runs the worlds until all are done or `stop` is set, which ends one that is at work, too, and writes what came of them to `out`, and how it gets on to `err`. Relative
 /// paths are below `cwd`. Ends with 0 if nothing failed, 1 if something did, 130 if it was stopped before that.
 ///
 /// # Errors
@@ -127,6 +124,7 @@ pub fn simulate(
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let begun = Instant::now();
+    writeln!(err, "Ctrl-C ends it, and tells what was found until then")?;
     let jobs = asked.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
     // A thread has at least one world to run.
     let jobs = jobs.min(usize::try_from(asked.seeds).unwrap_or(usize::MAX));
@@ -142,9 +140,9 @@ pub fn simulate(
                 return;
             }
             let cfg = asked.world(asked.from.wrapping_add(nth));
-            let outcome = run(&cfg);
+            let outcome = run_until(&cfg, &|| stop.load(Ordering::Relaxed));
             let small = outcome.failure.is_some() && failed.fetch_add(1, Ordering::Relaxed) < MOST_SHRUNK;
-            let saved = small.then(|| save(&cfg, &dir)).flatten();
+            let saved = small.then(|| save(&cfg, &dir, stop)).flatten();
             if to.send((outcome, saved)).is_err() {
                 return;
             }

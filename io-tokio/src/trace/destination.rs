@@ -1,12 +1,15 @@
 //! Where a command writes a trace: to a new file, whole or not at all, or to standard output.
+//!
+//! While it is written the file has no name, so that nothing is left of it however the process ends, also by `kill -9`.
+
+mod unnamed;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
-use tempfile::{NamedTempFile, TempPath};
 use thiserror::Error;
+use unnamed::Unnamed;
 
 /// Why a trace cannot be written.
 #[derive(Debug, Error)]
@@ -38,15 +41,15 @@ pub enum DestinationError {
 #[derive(Debug)]
 pub struct Destination {
     form: Form,
-    /// The file while it is written, and where it goes.
-    file: Option<(TempPath, PathBuf)>,
+    /// Where the file goes.
+    path: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 enum Form {
     Stdout(BufWriter<Stdout>),
-    Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Plain(BufWriter<Unnamed>),
+    Gzip(GzEncoder<BufWriter<Unnamed>>),
 }
 
 impl Destination {
@@ -59,30 +62,26 @@ impl Destination {
             if io::stdout().is_terminal() {
                 return Err(DestinationError::Terminal);
             }
-            return Ok(Self { form: Form::Stdout(BufWriter::new(io::stdout())), file: None });
+            return Ok(Self { form: Form::Stdout(BufWriter::new(io::stdout())), path: None });
         };
         // Told before the work is done; that it stays so is seen to at the end.
         if path.symlink_metadata().is_ok() {
             return Err(DestinationError::Exists { path: path.to_owned() });
         }
         let failed = |error| DestinationError::File { path: path.to_owned(), error };
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (file, temporary) = NamedTempFile::new_in(dir).map_err(failed)?.into_parts();
-        let file = BufWriter::new(file);
+        let file = BufWriter::new(Unnamed::beside(path).map_err(failed)?);
         let form = match path.extension() {
             Some(end) if end.eq_ignore_ascii_case("gz") => {
                 Form::Gzip(GzEncoder::new(file, Compression::default()))
             }
             _ => Form::Plain(file),
         };
-        Ok(Self { form, file: Some((temporary, path.to_owned())) })
+        Ok(Self { form, path: Some(path.to_owned()) })
     }
 
     /// What it is called, for people.
     pub fn name(&self) -> String {
-        self.file
-            .as_ref()
-            .map_or_else(|| "standard output".to_owned(), |(_, path)| path.display().to_string())
+        self.path.as_ref().map_or_else(|| "standard output".to_owned(), |path| path.display().to_string())
     }
 
     /// Appends bytes.
@@ -95,34 +94,41 @@ impl Destination {
             Form::Plain(file) => file.write_all(bytes),
             Form::Gzip(file) => file.write_all(bytes),
         };
-        written.map_err(|error| self.failed(error))
+        written.map_err(|error| failed(self.path.as_deref(), error))
     }
 
     /// Puts the file in its place, and says what it is called.
     ///
     /// # Errors
     /// The disk refuses, or somebody else has made a file of this name meanwhile.
-    pub fn finish(mut self) -> Result<String, DestinationError> {
-        let name = self.name();
-        let flushed = match &mut self.form {
-            Form::Stdout(out) => out.flush(),
-            Form::Plain(file) => file.flush(),
-            Form::Gzip(file) => file.try_finish().and_then(|()| file.get_mut().flush()),
+    pub fn finish(self) -> Result<String, DestinationError> {
+        let (name, path) = (self.name(), self.path);
+        let failed = |error| failed(path.as_deref(), error);
+        let whole = |file: BufWriter<Unnamed>| file.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = match self.form {
+            Form::Stdout(mut out) => {
+                out.flush().map_err(failed)?;
+                return Ok(name);
+            }
+            Form::Plain(file) => whole(file),
+            Form::Gzip(file) => file.finish().and_then(whole),
         };
-        flushed.map_err(|error| self.failed(error))?;
-        let Some((temporary, path)) = self.file else { return Ok(name) };
-        let kept = temporary.persist_noclobber(&path);
-        kept.map(|()| name).map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => DestinationError::Exists { path },
-            _ => DestinationError::File { path, error: error.error },
-        })
-    }
-
-    fn failed(&self, error: io::Error) -> DestinationError {
-        match &self.file {
-            Some((_, path)) => DestinationError::File { path: path.clone(), error },
-            None => DestinationError::Stdout(error),
+        let file = file.map_err(failed)?;
+        let Some(path) = &path else { return Ok(name) };
+        match file.name(path) {
+            Ok(()) => Ok(name),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(DestinationError::Exists { path: path.clone() })
+            }
+            Err(error) => Err(failed(error)),
         }
+    }
+}
+
+fn failed(path: Option<&Path>, error: io::Error) -> DestinationError {
+    match path {
+        Some(path) => DestinationError::File { path: path.to_owned(), error },
+        None => DestinationError::Stdout(error),
     }
 }
 
@@ -130,7 +136,7 @@ impl Destination {
 mod tests {
     use super::*;
     use flate2::read::GzDecoder;
-    use std::fs;
+    use std::fs::{self, File};
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
 
@@ -140,7 +146,7 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         let mut output = Destination::create(Some(&path)).expect("begun");
         output.write(b"line\n").expect("written");
-        assert!(!path.exists(), "not yet");
+        assert_eq!(fs::read_dir(dir.path()).expect("lists").count(), 0, "not yet, under any name");
         output.finish().expect("finished");
         assert_eq!(fs::read(&path).expect("there"), b"line\n");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);

@@ -4,6 +4,7 @@
 mod tests;
 
 use super::figures::{Counted, Figures, Timed, figures};
+use super::input::{ONCE, is_stdin};
 use super::stats::table;
 use super::{records, words};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Diff {
-    /// The first trace
+    /// The first trace; each may be a directory of a flight recorder, one may be - for standard input, and they may be packed by gzip or zstd
     pub a: PathBuf,
     /// The trace to compare it with
     pub b: PathBuf,
@@ -47,6 +48,10 @@ struct Row {
 /// # Errors
 /// If `out` or `err` cannot be written to.
 pub fn diff(asked: &Diff, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<bool> {
+    if is_stdin(&asked.a) && is_stdin(&asked.b) {
+        writeln!(err, "error: {ONCE}")?;
+        return Ok(false);
+    }
     let (a, b) = (records::read(&asked.a, cwd, err)?, records::read(&asked.b, cwd, err)?);
     let (Some(a), Some(b)) = (a, b) else { return Ok(false) };
     let rows = rows(&figures(&a), &figures(&b));

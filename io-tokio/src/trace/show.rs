@@ -18,7 +18,7 @@ const NAMED: usize = 8;
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Show {
-    /// The trace
+    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Only this task, with its requests; `#7` is the task of claim 7
     #[arg(long, value_name = "ID")]

@@ -4,6 +4,7 @@ use super::check::rule;
 use super::destination::Destination;
 use super::input::Input;
 use crate::cli::Exit;
+use crate::stop_flag;
 use longshore_core::script::{Case, Search, regression_test};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,8 @@ fn broken(id: &str) -> Result<&'static str, String> {
     if id == longshore_core::script::PANIC { Ok(longshore_core::script::PANIC) } else { rule(id) }
 }
 
-/// As [`shrink`], until SIGINT or SIGTERM, which gives the best so far; the second one ends the process at once.
+/// As [`shrink`], until SIGINT or SIGTERM, which gives the best so far; the second one ends the process at once, and so does the first one as long as there
+/// is nothing to give.
 ///
 /// # Errors
 /// If `out` or `err` cannot be written to, or signals cannot be caught.
@@ -41,17 +43,13 @@ pub fn until_a_signal(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
     // A core that panics is what is looked for.
     std::panic::set_hook(Box::new(|_| {}));
-    shrink(asked, Search::new(asked.rule), cwd, &stop, out, err)
+    shrink(asked, Search::new(asked.rule), cwd, stop_flag::set_by_signals, out, err)
 }
 
-/// Looks for the first history in the trace that breaks the rule in this core, and makes it small until it cannot be smaller or `stop` is set. The
+/// Looks for the first history in the trace that breaks the rule in this core, and makes it small until it cannot be smaller or the flag is set that
+/// `stop` gives, which is asked for it once such a history is found. The
 /// trace or test goes to `out` or the file, and how it gets on to `err`. Relative paths are below `cwd`. Ends with 0 if there is one, 1 if
 /// there is none, 2 if the trace cannot be read or the file cannot be written.
 ///
@@ -61,7 +59,7 @@ pub fn shrink(
     asked: &Shrink,
     mut search: Search,
     cwd: &Path,
-    stop: &AtomicBool,
+    stop: impl FnOnce() -> io::Result<Arc<AtomicBool>>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
@@ -74,8 +72,7 @@ pub fn shrink(
         Ok(input) => input,
         Err(error) => return refused(&error.to_string(), err),
     };
-    while !stop.load(Ordering::Relaxed)
-        && let Some(record) = input.next()
+    while let Some(record) = input.next()
         && !search.record(record)
     {}
     input.say(err)?;
@@ -89,10 +86,6 @@ pub fn shrink(
             err,
         );
     }
-    if stop.load(Ordering::Relaxed) {
-        writeln!(err, "stopped before anything was found")?;
-        return Ok(Exit::Code(130));
-    }
     let Some(case) = search.finish() else {
         let what = asked.rule.unwrap_or("a rule");
         writeln!(
@@ -101,7 +94,7 @@ pub fn shrink(
         )?;
         return Ok(Exit::Failed);
     };
-    let small = made_small(&case, stop, err)?;
+    let small = made_small(&case, &*stop()?, err)?;
     give(asked, &small, case.script.len(), file, out, err)
 }
 
@@ -164,13 +157,15 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    fn run(text: &str, stop: bool, asked: &Shrink) -> (Exit, String, String) {
+    fn run(text: &str, asked: &Shrink) -> (Exit, String, String) {
         let dir = TempDir::new().expect("temp");
         fs::write(dir.path().join("t"), text).expect("writes");
         let asked = Shrink { file: "t".into(), ..asked.clone() };
-        let (search, stop) = (Search::new(asked.rule), AtomicBool::new(stop));
+        let search = Search::new(asked.rule);
+        let nothing_found = || -> io::Result<Arc<AtomicBool>> { panic!("no core of ours breaks a rule") };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let exit = shrink(&asked, search, dir.path(), &stop, &mut out, &mut err).expect("writes to memory");
+        let exit =
+            shrink(&asked, search, dir.path(), nothing_found, &mut out, &mut err).expect("writes to memory");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (exit, text(out), text(err))
     }
@@ -178,30 +173,28 @@ mod tests {
     #[test]
     fn a_trace_that_breaks_nothing_ends_with_1() {
         let asked = Shrink { rule: Some("I5"), ..Shrink::default() };
-        let (exit, out, err) = run(&recorded(6, 120), false, &asked);
+        let (exit, out, err) = run(&recorded(6, 120), &asked);
         assert_eq!((exit, out.as_str()), (Exit::Failed, ""));
         assert!(err.starts_with("this core does not break I5 over the events of 1 lives; if"), "{err}");
     }
 
     #[test]
     fn what_cannot_be_read_or_written_or_begins_in_the_middle_ends_with_2() {
-        let (exit, _, err) = run("x\n", false, &Shrink::default());
+        let (exit, _, err) = run("x\n", &Shrink::default());
         assert_eq!(exit, Exit::Code(2));
         assert!(err.contains("no header of a trace"), "{err}");
-        let (exit, _, err) = run("x\n", false, &Shrink { out: Some("t".into()), ..Shrink::default() });
+        let (exit, _, err) = run("x\n", &Shrink { out: Some("t".into()), ..Shrink::default() });
         assert_eq!(exit, Exit::Code(2));
         assert!(err.contains("exists already"), "{err}");
         let from = "\"from\":{\"n\":1,\"h\":\"0000000000000000\"}";
         let middle = recorded(6, 2).replacen("\"from\":null", from, 1);
-        let (exit, _, err) = run(&middle, false, &Shrink::default());
+        let (exit, _, err) = run(&middle, &Shrink::default());
         assert_eq!(exit, Exit::Code(2));
         assert!(err.contains("no life is there from its beginning"), "{err}");
     }
 
     #[test]
     fn a_search_that_is_stopped_says_so() {
-        let (exit, _, err) = run(&recorded(6, 120), true, &Shrink::default());
-        assert_eq!(exit.code(), 2, "not even a life was read: {err}");
         let case = made_up();
         let mut err = Vec::new();
         let small = made_small(&case, &AtomicBool::new(true), &mut err).expect("writes to memory");

@@ -18,7 +18,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Stats {
-    /// The trace
+    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Print one JSON object; times are in milliseconds
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! The commands of a daemon's life over the real binary: start in the background, stop, drain, restart, status, logs.
+//! The commands of a daemon's life over the real binary: start in the background, stop, drain, restart, status, logs; and those about traces.
 //!
 //! They look at processes by way of Linux.
 #![cfg(target_os = "linux")]
@@ -7,8 +7,12 @@ mod bed;
 mod drain;
 mod dump;
 mod foreign;
+mod import;
+mod interrupted;
 mod logs;
 mod restart;
+mod standard_input;
 mod start;
 mod status;
 mod stop;
+mod traces;

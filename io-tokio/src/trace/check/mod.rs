@@ -221,7 +221,7 @@ mod tests {
     fn what_cannot_be_judged_ends_with_2_and_says_why() {
         let (verdict, _, err) = run("", &Check::default());
         assert_eq!((verdict, verdict.code()), (Verdict::Unreadable, 2));
-        assert!(err.contains("it is empty"), "{err}");
+        assert!(err.contains("the file is empty"), "{err}");
         let kept = include_str!("../../../../tests/traces/compat/1.1.jsonl");
         let (verdict, out, _) = run(kept, &Check::default());
         assert_eq!(verdict, Verdict::Unreadable);

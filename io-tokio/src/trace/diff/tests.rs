@@ -16,6 +16,13 @@ fn a_trace_does_not_differ_from_itself() {
 }
 
 #[test]
+fn standard_input_is_no_two_traces() {
+    let (done, out, err) = compared("-".into(), "-".into(), false);
+    assert_eq!((done, out.as_str()), (false, ""));
+    assert!(err.starts_with("error: standard input can be read only once: save what"), "{err}");
+}
+
+#[test]
 fn two_traces_are_laid_side_by_side() {
     let (done, out, _) = compared(six_tasks(), stopped(), false);
     assert!(done);

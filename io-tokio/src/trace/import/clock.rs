@@ -82,8 +82,11 @@ impl Clocks {
             self.day = self.day.tomorrow().unwrap_or(self.day);
         }
         self.last_clock = Some(time);
-        // Only at the very ends of the calendar there are times that are none.
-        self.zone.to_timestamp(self.day.to_datetime(time)).map_or(0, Timestamp::as_millisecond)
+        // At the very ends of the calendar there are times that are none: there it stands still.
+        let edge = if self.day.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        let at = self.zone.to_timestamp(self.day.to_datetime(time));
+        // Milliseconds of the very last second are refused where they are read.
+        at.map_or(edge.as_second() * 1000, Timestamp::as_millisecond)
     }
 }
 
@@ -129,6 +132,15 @@ mod tests {
         let mut got = readings(Day::Last(date(2026, 3, 3)), "UTC0", &with_noon);
         got.remove(2);
         assert_eq!(got, want);
+    }
+
+    #[test]
+    fn behind_the_end_of_the_calendar_time_stands_still() {
+        let day = Day::First(date(9999, 12, 29));
+        let got = readings(day, "XXX12", &[(23, 0, 0), (10, 0, 0), (23, 30, 0), (10, 0, 0)]);
+        let wall: Vec<&str> = got.iter().map(|(_, wall)| &wall[..10]).collect();
+        assert_eq!(wall, ["9999-12-30"; 4], "and not 1970: {got:?}");
+        assert!(got.is_sorted(), "{got:?}");
     }
 
     #[test]

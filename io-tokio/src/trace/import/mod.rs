@@ -10,6 +10,7 @@ mod tasks;
 mod tests;
 
 use super::destination::{Destination, DestinationError};
+use super::input::{ONCE, is_stdin};
 use crate::cli::Exit;
 use clap::ValueEnum;
 use clock::Day;
@@ -19,6 +20,7 @@ use jiff::tz::TimeZone;
 use line::Line;
 use longshore_core::trace::{Record, encode};
 use said::Said;
+use source::Log;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -47,14 +49,15 @@ pub struct Import {
     /// What kind of log it is
     #[arg(long, value_enum, required = true)]
     pub from: From,
-    /// The log, also compressed by gzip; several are read in this order, and of a directory daemon.log with what was put aside of it
+    /// The log, or - for standard input, also packed by gzip or zstd; several are read in this order, and of a directory daemon.log with what was
+    /// put aside of it
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// File to write, which must not be there yet; compressed if its name ends in .gz. Default: standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Day of the first line, such as 2026-03-01: lines of text have no date. Default: by the name or the time of the last file
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = date)]
     pub date: Option<Date>,
     /// Zone of the times, such as +02:00 or Europe/Berlin: lines of text have none. Default: that of this machine
     #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
@@ -66,17 +69,48 @@ fn zone(text: &str) -> Result<TimeZone, String> {
     parsed.map_err(|_| "it is neither an offset such as +02:00 nor a zone that this machine knows".to_owned())
 }
 
+/// The first and the last day that a trace can hold in every zone: it counts from the one, and there is no calendar behind the other.
+const DAYS: [Date; 2] = [jiff::civil::date(1970, 1, 1), jiff::civil::date(9999, 12, 29)];
+
+fn date(text: &str) -> Result<Date, String> {
+    let [first, last] = DAYS;
+    let date: Date = text.parse().map_err(|_| "it is no date such as 2026-03-01".to_owned())?;
+    if (first..=last).contains(&date) {
+        return Ok(date);
+    }
+    Err(format!("a trace can hold the days from {first} to {last}"))
+}
+
 /// Why nothing was imported.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// A log cannot be read.
-    #[error("{} cannot be read: {error}", path.display())]
+    #[error("{name} cannot be read: {error}")]
     Read {
         /// Which one.
-        path: PathBuf,
+        name: String,
         /// Why not.
         error: io::Error,
+    },
+    /// Standard input is named more than once.
+    #[error("{ONCE}")]
+    Twice,
+    /// There is not a line.
+    #[error("{names} {}", if *several { "are empty" } else { "is empty" })]
+    Empty {
+        /// The files.
+        names: String,
+        /// Whether there is more than one.
+        several: bool,
+    },
+    /// Not a line can be unpacked.
+    #[error("nothing of {name} can be read: {why}")]
+    Broken {
+        /// Which one.
+        name: String,
+        /// Why not.
+        why: String,
     },
     /// The trace cannot be written.
     #[error(transparent)]
@@ -108,8 +142,8 @@ struct Count {
     other: u64,
     /// Those whose end is missing.
     cut: u64,
-    /// Files that are broken.
-    broken: Vec<PathBuf>,
+    /// Files that are broken, after how many lines, and why.
+    broken: Vec<(String, u64, String)>,
 }
 
 impl Count {
@@ -138,30 +172,38 @@ impl Count {
 /// # Errors
 /// See [`ImportError`].
 pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, ImportError> {
+    if asked.files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err(ImportError::Twice);
+    }
     let path = asked.output.as_ref().map(|path| cwd.join(path));
     let mut output = Destination::create(path.as_deref())?;
     let zone = asked.time_zone.clone().unwrap_or_else(TimeZone::system);
-    let mut files = Vec::new();
-    for file in asked.files.iter().map(|file| cwd.join(file)) {
-        files.extend(source::files(&file).map_err(|error| ImportError::Read { path: file, error })?);
+    let mut logs = Vec::new();
+    for file in &asked.files {
+        let failed = |error| ImportError::Read { name: cwd.join(file).display().to_string(), error };
+        logs.extend(source::logs(file, cwd).map_err(failed)?);
     }
     let (mut count, mut lines) = (Count::default(), Vec::new());
     let mut day = asked.date.map(Day::First);
-    for path in &files {
-        let failed = |error| ImportError::Read { path: path.clone(), error };
-        let done = source::lines(path, |text| lines.extend(count.read(text))).map_err(failed)?;
+    let mut whence = "said by hand";
+    for log in &logs {
+        let failed = |error| ImportError::Read { name: log.name(), error };
+        let done = log.lines(|text| lines.extend(count.read(text))).map_err(failed)?;
         count.cut += done.long;
-        if done.broken {
-            count.broken.push(path.clone());
-        }
+        count.broken.extend(done.broken.map(|why| (log.name(), done.lines, why)));
         if !matches!(day, Some(Day::First(_))) {
-            day = Some(Day::Last(source::last_day(path, &zone).map_err(failed)?));
+            day = Some(Day::Last(log.last_day(&zone).map_err(failed)?));
+            whence = match log {
+                Log::Stdin => "taken from that of the import",
+                Log::File(_) => "taken from the time of the file",
+            };
         }
     }
     let Some(day) = day.filter(|_| count.understood > 0) else {
-        return Err(ImportError::Nothing { lines: count.all });
+        return Err(nothing(&logs, count));
     };
-    let records = build::build(&lines, day, zone, &remark(&count, day));
+    let dates = format!("where lines have no date it was {whence}");
+    let records = build::build(&lines, day, zone, &remark(&count, &dates));
     let mut steps = 0;
     let mut text = Vec::new();
     for record in &records {
@@ -173,29 +215,41 @@ pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, I
     let name = output.name();
     output.finish()?;
     // Standard error that nobody takes is no error.
-    drop(tell(err, &name, steps, &count, day));
+    drop(tell(err, &name, steps, &count, &dates));
     Ok(Exit::Success)
 }
 
 /// What a reader of the trace must know of it.
-fn remark(count: &Count, day: Day) -> String {
+fn remark(count: &Count, dates: &str) -> String {
     format!(
-        "imported from a log of {} lines, of which {} were understood; {}",
-        count.all,
-        count.understood,
-        dates(day)
+        "imported from a log of {} lines, of which {} were understood; {dates}",
+        count.all, count.understood
     )
 }
 
-fn dates(day: Day) -> &'static str {
-    match day {
-        Day::First(_) => "where lines have no date it was said by hand",
-        Day::Last(_) => "where lines have no date it was taken from the time of the file",
+/// Why not a line was understood.
+fn nothing(logs: &[Log], mut count: Count) -> ImportError {
+    match count.broken.pop() {
+        Some((name, _, why)) if count.all == 0 => ImportError::Broken { name, why },
+        _ if count.all == 0 => {
+            let names: Vec<String> = logs.iter().map(Log::name).collect();
+            ImportError::Empty { names: names.join(", "), several: logs.len() > 1 }
+        }
+        _ => ImportError::Nothing { lines: count.all },
     }
 }
 
-fn tell(err: &mut dyn Write, name: &str, steps: u64, count: &Count, day: Day) -> io::Result<()> {
-    writeln!(err, "{name}: {steps} steps from {} lines; {}", count.all, dates(day))?;
+fn tell(err: &mut dyn Write, name: &str, steps: u64, count: &Count, dates: &str) -> io::Result<()> {
+    for (name, lines, why) in &count.broken {
+        match lines {
+            0 => writeln!(err, "warning: {name}: nothing can be read: {why}")?,
+            _ => writeln!(
+                err,
+                "warning: {name}: after line {lines} nothing can be read: {why}; what came before was used"
+            )?,
+        }
+    }
+    writeln!(err, "{name}: {steps} steps from {} lines; {dates}", count.all)?;
     writeln!(err, "understood  {} lines", count.understood)?;
     if count.unknown_lines > 0 {
         writeln!(err, "not known   {} lines, left out:", count.unknown_lines)?;
@@ -213,13 +267,6 @@ fn tell(err: &mut dyn Write, name: &str, steps: u64, count: &Count, day: Day) ->
     }
     if count.cut > 0 {
         writeln!(err, "cut         {} lines have no end, and were read as far as they go", count.cut)?;
-    }
-    for path in &count.broken {
-        writeln!(
-            err,
-            "broken      {} is damaged or broken off, and was read as far as it goes",
-            path.display()
-        )?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The lines of log files, in order, whatever bytes they have.
 
-use flate2::bufread::MultiGzDecoder;
+use crate::trace::input::{Source, Stream, is_stdin};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// As much of a line is read, in bytes; the rest of a longer one is passed over.
@@ -14,13 +14,28 @@ pub(super) const LONGEST: usize = 256 * 1024;
 /// How the time is written in the name of a log that was put aside, in UTC.
 const STAMP: &str = "%Y-%m-%dT%H-%M-%S.%3f";
 
-/// The files that are read for `path`: itself, or, for a directory, its logs that were put aside, oldest first, and the one that is written.
-pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !fs::metadata(path)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
+/// What a log has behind its name when it is packed.
+const PACKED: [&str; 2] = [".gz", ".zst"];
+
+/// One log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Log {
+    Stdin,
+    File(PathBuf),
+}
+
+/// The logs that are read for `path`: itself, `-` for standard input, or, for a directory, its logs that were put aside, oldest first, and the one that is
+/// written. Relative paths are below `cwd`.
+pub(super) fn logs(path: &Path, cwd: &Path) -> io::Result<Vec<Log>> {
+    if is_stdin(path) {
+        return Ok(vec![Log::Stdin]);
+    }
+    let path = cwd.join(path);
+    if !fs::metadata(&path)?.is_dir() {
+        return Ok(vec![Log::File(path)]);
     }
     let mut found = Vec::new();
-    for entry in fs::read_dir(path)? {
+    for entry in fs::read_dir(&path)? {
         let path = entry?.path();
         if put_aside(&path).is_some() {
             found.push(path);
@@ -34,72 +49,88 @@ pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
             "the directory has neither a daemon.log nor one that was put aside",
         ));
     }
-    Ok(found)
+    Ok(found.into_iter().map(Log::File).collect())
 }
 
 /// When a log was put aside, by its name.
 fn put_aside(path: &Path) -> Option<Timestamp> {
     let name = path.file_name()?.to_str()?;
-    let name = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".log")?;
+    let name = PACKED.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).strip_suffix(".log")?;
     let stamp = name.strip_prefix("daemon-")?;
     TimeZone::UTC.to_timestamp(DateTime::strptime(STAMP, stamp).ok()?).ok()
 }
 
-/// The day in `zone` on which the last line of a file was written.
-pub(super) fn last_day(path: &Path, zone: &TimeZone) -> io::Result<Date> {
-    let at = match put_aside(path) {
-        Some(at) => at,
-        // A time before the calendar is none; the file may be on a strange file system.
-        None => Timestamp::try_from(fs::metadata(path)?.modified()?).unwrap_or_else(|_| Timestamp::now()),
-    };
-    Ok(zone.to_datetime(at).date())
-}
-
-/// What became of the reading of a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What became of the reading of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
-    /// Lines that were longer than can be read.
+    /// Lines that were read.
+    pub(super) lines: u64,
+    /// Those of them that were longer than can be read.
     pub(super) long: u64,
-    /// Whether it is compressed and broken off, or damaged: what came before that was read.
-    pub(super) broken: bool,
+    /// Why the rest cannot be read, if there is one: what came before was.
+    pub(super) broken: Option<String>,
 }
 
-/// Gives each line of a file to `take`, without its line end; what is no UTF-8 is replaced.
-pub(super) fn lines(path: &Path, take: impl FnMut(&str)) -> io::Result<Done> {
-    let mut file = BufReader::new(File::open(path)?);
-    if file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
-        let mut read = read(BufReader::new(MultiGzDecoder::new(file)), take);
-        if let Err((_, before)) = &mut read {
-            before.broken = true;
-        }
-        return Ok(read.unwrap_or_else(|(_, before)| before));
+impl Log {
+    /// For messages.
+    pub(super) fn name(&self) -> String {
+        self.source().name()
     }
-    read(file, take).map_err(|(error, _)| error)
+
+    fn source(&self) -> Source {
+        match self {
+            Self::Stdin => Source::Stdin,
+            Self::File(path) => Source::File { path: path.clone(), name: path.display().to_string() },
+        }
+    }
+
+    /// The day in `zone` on which its last line was written; that of standard input is taken to be written now.
+    pub(super) fn last_day(&self, zone: &TimeZone) -> io::Result<Date> {
+        let at = match self {
+            Self::Stdin => Timestamp::now(),
+            Self::File(path) => match put_aside(path) {
+                Some(at) => at,
+                // A time before the calendar is none; the file may be on a strange file system.
+                None => {
+                    Timestamp::try_from(fs::metadata(path)?.modified()?).unwrap_or_else(|_| Timestamp::now())
+                }
+            },
+        };
+        Ok(zone.to_datetime(at).date())
+    }
+
+    /// Gives each line to `take`, unpacked and without its line end; what is no UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// If it cannot be opened. What goes wrong later is told.
+    pub(super) fn lines(&self, mut take: impl FnMut(&str)) -> io::Result<Done> {
+        let mut done = Done::default();
+        let stream = self.source().open()?;
+        if let Err(error) = read(stream, &mut take, &mut done) {
+            done.broken = Some(error.to_string());
+        }
+        Ok(done)
+    }
 }
 
-fn read(mut from: impl BufRead, mut take: impl FnMut(&str)) -> Result<Done, (io::Error, Done)> {
-    let (mut done, mut line) = (Done::default(), Vec::new());
+fn read(mut from: Stream, take: &mut impl FnMut(&str), done: &mut Done) -> io::Result<()> {
+    let mut line = Vec::new();
     loop {
         line.clear();
         let read = from.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line);
-        if let Err(error) = read {
-            if !line.is_empty() {
-                take(&String::from_utf8_lossy(&line));
-            }
-            return Err((error, done));
-        }
         if line.is_empty() {
-            return Ok(done);
+            return read.map(drop);
         }
+        let mut rest = Ok(());
         if line.last() == Some(&b'\n') {
             line.pop();
         } else if line.len() == LONGEST {
             done.long += 1;
-            if let Err(error) = from.skip_until(b'\n') {
-                return Err((error, done));
-            }
+            rest = from.skip_until(b'\n').map(drop);
         }
+        done.lines += 1;
         take(&String::from_utf8_lossy(&line));
+        read.and(rest)?;
     }
 }
 
@@ -108,6 +139,7 @@ mod tests {
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
     use std::io::Write;
 
     fn packed(text: &[u8]) -> Vec<u8> {
@@ -116,9 +148,13 @@ mod tests {
         packer.finish().expect("written")
     }
 
+    fn zstd(text: &[u8]) -> Vec<u8> {
+        compress_to_vec(text, CompressionLevel::Fastest)
+    }
+
     fn all(path: &Path) -> (Vec<String>, Done) {
         let mut found = Vec::new();
-        let read = lines(path, |line| found.push(line.to_owned())).expect("reads");
+        let read = Log::File(path.to_owned()).lines(|line| found.push(line.to_owned())).expect("reads");
         (found, read)
     }
 
@@ -127,6 +163,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp");
         for (name, text) in [
             ("daemon-2026-03-02T00-00-00.000.log.gz", packed(b"second\n")),
+            ("daemon-2026-03-02T12-00-00.000.log.zst", zstd(b"and a half\n")),
             ("daemon-2026-03-01T00-00-00.000.log", b"first\n".to_vec()),
             ("daemon.log", b"third".to_vec()),
             ("daemon-notes.log", b"no log of ours\n".to_vec()),
@@ -134,17 +171,25 @@ mod tests {
         ] {
             fs::write(dir.path().join(name), text).expect("written");
         }
-        let found = files(dir.path()).expect("lists");
-        let texts: Vec<String> = found.iter().flat_map(|path| all(path).0).collect();
-        assert_eq!(texts, ["first", "second", "third"]);
+        let found = logs(Path::new("."), dir.path()).expect("lists");
+        let mut texts = Vec::new();
+        for log in &found {
+            log.lines(|line| texts.push(line.to_owned())).expect("reads");
+        }
+        assert_eq!(texts, ["first", "second", "and a half", "third"]);
         let zone = TimeZone::posix("XXX-5").expect("a zone");
-        let day = last_day(&found[0], &zone).expect("a day");
+        let day = found[0].last_day(&zone).expect("a day");
         assert_eq!(day.to_string(), "2026-03-01");
         let zone = TimeZone::posix("XXX5").expect("a zone");
-        assert_eq!(last_day(&found[0], &zone).expect("a day").to_string(), "2026-02-28");
+        assert_eq!(found[0].last_day(&zone).expect("a day").to_string(), "2026-02-28");
 
         let empty = tempfile::tempdir().expect("temp");
-        assert!(files(empty.path()).expect_err("nothing").to_string().contains("neither a daemon.log"));
+        assert!(
+            logs(empty.path(), Path::new("/"))
+                .expect_err("nothing")
+                .to_string()
+                .contains("neither a daemon.log")
+        );
     }
 
     #[test]
@@ -157,18 +202,21 @@ mod tests {
         let (lines, read) = all(&path);
         assert_eq!(lines[0].len(), LONGEST);
         assert_eq!(lines[1..], ["b\u{fffd}\0c\r", "", "last"]);
-        assert_eq!(read, Done { long: 1, broken: false });
+        assert_eq!(read, Done { lines: 4, long: 1, broken: None });
     }
 
     #[test]
     fn of_a_broken_archive_comes_what_can_be_read() {
         let dir = tempfile::tempdir().expect("temp");
-        let path = dir.path().join("x.gz");
-        let text = (0..5000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
-        let whole = packed(text.as_bytes());
-        fs::write(&path, &whole[..whole.len() / 2]).expect("written");
-        let (lines, read) = all(&path);
-        assert!(read.broken && lines.len() > 100 && lines.len() < 5000, "{}", lines.len());
-        assert_eq!(lines[..2], ["line 0", "line 1"]);
+        let path = dir.path().join("x");
+        let text = (0..50_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        for (whole, packer) in [(packed(text.as_bytes()), "gzip"), (zstd(text.as_bytes()), "zstd")] {
+            fs::write(&path, &whole[..whole.len() * 3 / 4]).expect("written");
+            let (lines, read) = all(&path);
+            assert!(lines.len() > 100 && lines.len() < 50_000, "{packer}: {}", lines.len());
+            assert_eq!(lines[..2], ["line 0", "line 1"]);
+            assert!(read.broken.is_some_and(|why| why.contains(&format!("the {packer} data is cut off"))));
+            assert_eq!(read.lines, lines.len() as u64);
+        }
     }
 }

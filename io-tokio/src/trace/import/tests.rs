@@ -282,6 +282,51 @@ fn what_is_no_log_is_refused_and_nothing_is_written() {
     assert!(error.contains("exists already"), "{error}");
 }
 
+#[test]
+fn what_has_no_line_is_refused_as_what_it_is() {
+    let refused = |text: &[u8]| import_text(text).err().expect("refused").to_string();
+    assert!(refused(b"").ends_with("daemon.log is empty"), "{}", refused(b""));
+    let gzip = refused(&[0x1f, 0x8b, 8, 0, 0]);
+    assert!(gzip.contains("daemon.log can be read: the gzip data is cut off (for the rest, copy"), "{gzip}");
+    let zstd = refused(&[0x28, 0xb5, 0x2f, 0xfd, 0x24]);
+    assert!(zstd.contains("daemon.log can be read: the zstd data is cut off (for the rest, copy"), "{zstd}");
+}
+
+#[test]
+fn a_mark_of_byte_order_before_the_first_line_does_no_harm() {
+    for text in [DAY, "{\"time\":\"2026-03-01T10:00:00Z\",\"level\":\"INFO\",\"msg\":\"starting daemon\"}\n"]
+    {
+        let (plain, marked) = (good(text), good(&format!("\u{feff}{text}")));
+        assert_eq!((&marked.headers, &marked.steps), (&plain.headers, &plain.steps));
+    }
+}
+
+#[test]
+fn a_date_is_one_that_a_trace_can_hold() {
+    assert_eq!(date("2026-03-01"), Ok(jiff::civil::date(2026, 3, 1)));
+    assert!(date("1970-01-01").is_ok() && date("9999-12-29").is_ok());
+    for outside in ["9999-12-31", "9999-12-30", "1969-12-31", "-000044-03-15"] {
+        let why = date(outside).expect_err("outside");
+        assert_eq!(why, "a trace can hold the days from 1970-01-01 to 9999-12-29", "{outside}");
+    }
+    assert!(date("yesterday").is_err_and(|why| why.contains("no date such as")));
+    // The last day, in the zone where it ends last.
+    for (day, offset) in [("1970-01-01", "+14:00"), ("9999-12-29", "-12:00")] {
+        let zone = zone(offset).expect("a zone");
+        let at = date(day).expect("inside").at(23, 59, 59, 999_000_000);
+        assert!(zone.to_timestamp(at).is_ok(), "{day}");
+    }
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let mut twice = asked(vec!["-".into(), "x".into(), "-".into()], Path::new("/missing/out"));
+    let error = imported(&twice).err().expect("refused").to_string();
+    assert!(error.starts_with("standard input can be read only once"), "{error}");
+    twice.files.truncate(2);
+    assert!(matches!(imported(&twice).err(), Some(ImportError::Destination(_))), "that is another trouble");
+}
+
 /// A log whose lines were doubled, lost, swapped and changed.
 fn mangled() -> impl Strategy<Value = Vec<u8>> {
     let line = (0..DAY.lines().count(), any::<proptest::sample::Index>(), vec(any::<u8>(), 0..6), 0..4_u8);
@@ -311,7 +356,7 @@ fn is_refused_or_a_trace(text: &[u8]) -> Result<(), TestCaseError> {
             let order = day.steps.windows(2).all(|two| two[0].mono <= two[1].mono || two[1].n == 0);
             prop_assert!(order || day.headers.len() > 1, "time never goes back");
         }
-        Err(ImportError::Nothing { .. }) => {}
+        Err(ImportError::Nothing { .. } | ImportError::Empty { .. } | ImportError::Broken { .. }) => {}
         Err(other) => return Err(TestCaseError::fail(other.to_string())),
     }
     Ok(())

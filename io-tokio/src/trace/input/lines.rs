@@ -1,7 +1,8 @@
 //! The lines of all sources, one after another, with their places.
 
 use super::Unreadable;
-use super::source::{Source, Stream};
+use super::packed::Stream;
+use super::source::Source;
 use longshore_core::trace::{Damage, MAX_LINE, Place, Salvage};
 use std::collections::VecDeque;
 use std::fmt;
@@ -28,6 +29,9 @@ impl fmt::Debug for Lines {
     }
 }
 
+/// What some editors put at the beginning of a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// What was read.
 enum Got {
     Whole,
@@ -48,11 +52,22 @@ impl Lines {
         self.names.get(at.source).map_or("", String::as_str)
     }
 
+    /// What is said when all was read, nothing came of it, and nothing was wrong with it.
+    pub(super) fn nothing(&self) -> String {
+        match self.names.as_slice() {
+            [] => "the flight recorder has removed what was there; try it again".to_owned(),
+            names => format!("{}: there are only blank lines, and no trace", names.join(", ")),
+        }
+    }
+
     /// Hands the next line over. Returns whether there may be more.
     pub(super) fn advance(&mut self, to: &mut Salvage) -> Result<bool, Unreadable> {
         let Some(stream) = &mut self.open else { return self.begin(to) };
         let mut count = 0;
         let got = read(stream, &mut self.line, &mut count);
+        if self.place.byte == 0 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
         match got {
             Ok(Got::Whole) => to.line(self.place, &self.line),
             Ok(Got::Torn) => to.torn(self.place, &self.line),
@@ -67,6 +82,9 @@ impl Lines {
                 // What came before the failure may be a whole record.
                 if !self.line.is_empty() {
                     to.torn(self.place, &self.line);
+                    if to.has_more() {
+                        self.place.line += 1;
+                    }
                 }
                 to.trouble(self.place, Damage::Source { why: error.to_string() });
                 self.open = None;

@@ -1,21 +1,34 @@
 //! Where traces come from: a file, `-` for standard input, or the directory of a flight recorder, each plain or packed by gzip or zstd.
-//! Every command that reads traces reads through here.
+//! Every command that reads traces reads through here, and `import` unpacks logs by it.
 //!
 //! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
 //! Memory is bounded by the longest line, whatever the size of the trace.
 
 mod lines;
+mod packed;
+mod said;
 mod source;
 #[cfg(test)]
 pub(crate) mod tests;
 mod zstd;
 
+pub(super) use packed::Stream;
+pub(super) use source::Source;
+
 use lines::Lines;
 use longshore_core::trace::{Header, Place, Record, Salvage, Troubles};
-use source::Source;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
+
+/// Standard input is given out once.
+pub(super) const ONCE: &str =
+    "standard input can be read only once: save what it gives to a file, and name that as the other one";
+
+/// Whether standard input is named.
+pub(super) fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
 
 /// Why nothing of a trace can be read.
 #[derive(Debug, Error)]
@@ -54,7 +67,7 @@ impl Input {
     /// # Errors
     /// If it cannot be opened, or has no header of a version that can be read.
     pub fn open(file: &Path, cwd: &Path) -> Result<Self, Unreadable> {
-        let sources = if file == Path::new("-") { Ok(vec![Source::Stdin]) } else { source::files(file, cwd) };
+        let sources = if is_stdin(file) { Ok(vec![Source::Stdin]) } else { source::files(file, cwd) };
         let named = |error| Unreadable::Open { name: file.display().to_string(), error };
         Self::begin(Lines::new(sources.map_err(named)?))
     }
@@ -74,7 +87,9 @@ impl Input {
                 return Ok(Self { lines, salvage, header: *header, fresh: true, at });
             }
             if !lines.advance(&mut salvage)? {
-                return Err(Unreadable::NoTrace { told: told(&lines, salvage.troubles()).join("\n") });
+                return Err(Unreadable::NoTrace {
+                    told: said::why_none(&lines, salvage.troubles()).join("\n"),
+                });
             }
         }
     }
@@ -109,7 +124,9 @@ impl Input {
     /// # Errors
     /// If `err` cannot be written to.
     pub fn say(&self, err: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        told(&self.lines, self.troubles()).iter().try_for_each(|line| writeln!(err, "warning: {line}"))
+        said::warnings(&self.lines, self.troubles())
+            .iter()
+            .try_for_each(|line| writeln!(err, "warning: {line}"))
     }
 }
 
@@ -131,15 +148,4 @@ impl Iterator for Input {
             }
         }
     }
-}
-
-fn told(lines: &Lines, troubles: &Troubles) -> Vec<String> {
-    let one = |trouble: &longshore_core::trace::Trouble| {
-        format!("{}: {}: {}", lines.name(trouble.at), trouble.at, trouble.what)
-    };
-    let mut all: Vec<String> = troubles.first().iter().map(one).collect();
-    if troubles.more() > 0 {
-        all.push(format!("and {} more of that kind", troubles.more()));
-    }
-    all
 }

@@ -1,24 +1,16 @@
-//! One source of a trace, opened and unpacked.
+//! One source of a trace or a log, opened and unpacked.
 
-use super::zstd::Zstd;
+use super::packed::{Stream, unpacked};
 use crate::trace_sink::segments;
-use flate2::bufread::MultiGzDecoder;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read at once.
-const READ_BYTES: usize = 256 * 1024;
-
-/// The first bytes of what gzip and zstd pack; none of them can begin a trace.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// Bytes of a source, unpacked.
-pub(super) type Stream = Box<dyn BufRead + Send>;
+/// What standard input is called in messages.
+pub(super) const STDIN: &str = "standard input";
 
 /// Where bytes come from.
-pub(super) enum Source {
+pub(in crate::trace) enum Source {
     Stdin,
     File {
         path: PathBuf,
@@ -29,14 +21,15 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn name(&self) -> String {
+    /// For messages.
+    pub(in crate::trace) fn name(&self) -> String {
         match self {
-            Self::Stdin => "standard input".to_owned(),
+            Self::Stdin => STDIN.to_owned(),
             Self::File { name, .. } | Self::Reader(name, _) => name.clone(),
         }
     }
 
-    pub(super) fn open(self) -> io::Result<Stream> {
+    pub(in crate::trace) fn open(self) -> io::Result<Stream> {
         match self {
             Self::Stdin => unpacked(io::stdin()),
             Self::File { path, .. } => unpacked(File::open(path)?),
@@ -61,20 +54,4 @@ pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Source>> {
         Source::File { path, name }
     };
     Ok(files.into_iter().map(named).collect())
-}
-
-fn unpacked(from: impl Read + Send + 'static) -> io::Result<Stream> {
-    let mut from = BufReader::with_capacity(READ_BYTES, from);
-    let mut first = Vec::with_capacity(ZSTD.len());
-    // A pipe may give them one by one.
-    from.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first)?;
-    let (gzip, zstd) = (first.starts_with(&GZIP), first.starts_with(&ZSTD));
-    let whole = Cursor::new(first).chain(from);
-    Ok(if gzip {
-        Box::new(BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(whole)))
-    } else if zstd {
-        Box::new(BufReader::with_capacity(READ_BYTES, Zstd::new(whole)))
-    } else {
-        Box::new(whole)
-    })
 }

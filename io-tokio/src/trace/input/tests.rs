@@ -14,7 +14,7 @@ use proptest::sample::Index;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::fs;
 use std::io::Cursor;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A recorded life, with a checkpoint after each 50 steps.
@@ -94,9 +94,62 @@ fn of_a_packed_trace_that_is_cut_off_what_came_is_read() {
         let (some, said) = of(&packed[..packed.len() * 3 / 4]);
         assert!(some.len() > whole.len() / 4 && some.len() < whole.len(), "{}", some.len());
         assert!(whole.starts_with(&some[..some.len() - 1]), "{said}");
-        assert!(said.contains("from here on nothing can be read: "), "{said}");
-        assert!(said.contains("; what came before was used\n"), "{said}");
+        assert!(said.contains("from here on nothing can be read: the "), "{said}");
+        let words = "data is cut off (for the rest, copy the whole file again); what came before was used\n";
+        assert!(said.ends_with(words), "{said}");
     }
+}
+
+/// A byte order mark is none of the text, whether or not it was packed with it, and the place of a damage is that in the file.
+#[test]
+fn a_mark_of_byte_order_is_skipped() {
+    let text = recorded(3, 20);
+    let (whole, _) = of(text.as_bytes());
+    let marked = format!("\u{feff}{text}").into_bytes();
+    for bytes in [gzip(&marked), zstd(&marked), marked] {
+        assert!(of(&bytes) == (whole.clone(), String::new()));
+    }
+    let second = text.find('\n').expect("a line") + 1;
+    let (_, said) = of(format!("\u{feff}{}x\n{}", &text[..second], &text[second..]).as_bytes());
+    assert!(said.contains(&format!("line 2 (byte {}): no record", second + 3)), "{said}");
+    let inside = format!("{}\u{feff}{}", &text[..second], &text[second..]);
+    assert!(of(inside.as_bytes()).1.contains("line 2 (byte "), "elsewhere it is damage");
+}
+
+/// Whatever is wrong with packed bytes is said in one of these ways, none of which shows the insides of a decoder.
+#[test]
+fn damage_of_what_is_packed_is_told_in_words() {
+    let text = recorded(3, 5);
+    let ways = [
+        " data is cut off (for the rest, copy the whole file again)",
+        " data is damaged (for the rest, copy the file again from where it is whole)",
+        "what follows is no zstd data",
+        "the zstd data needs a window of ",
+        "the zstd data needs dictionary ",
+    ];
+    let mut met = [false; 5];
+    let mut why = |bytes: Vec<u8>| {
+        let mut stream = packed::unpacked(Cursor::new(bytes)).expect("opens");
+        if let Err(error) = stream.read_to_end(&mut Vec::new()) {
+            let error = error.to_string();
+            let way = ways.iter().position(|way| error.contains(way));
+            met[way.unwrap_or_else(|| panic!("{error}"))] = true;
+        }
+    };
+    for packed in [gzip(text.as_bytes()), zstd(text.as_bytes())] {
+        (4..packed.len()).for_each(|at| why(packed[..at].to_vec()));
+        for at in 4..packed.len() {
+            let mut flipped = packed.clone();
+            flipped[at] ^= 1 << (at % 8);
+            why(flipped);
+        }
+        why([&packed[..], b"what does not belong there"].concat());
+    }
+    // Frame headers by hand: a window of 256 MiB, and a dictionary.
+    let frame = |rest: &[u8]| [&[0x28, 0xb5, 0x2f, 0xfd][..], rest].concat();
+    why(frame(&[0x00, 0x90, 1, 0, 0]));
+    why(frame(&[0x21, 7, 5, 1, 0, 0]));
+    assert_eq!(met, [true; 5], "{ways:?}");
 }
 
 #[test]
@@ -134,10 +187,20 @@ fn what_is_not_there_or_no_trace_is_refused_with_a_reason() {
     };
     assert!(refused("none", None).starts_with("none: No such file"));
     assert!(refused(".", None).contains("no segment of a flight recorder. Name a trace file, a flight"));
-    assert!(refused("empty", Some(b"")).ends_with("empty: line 1 (byte 0): it is empty; it was left out"));
-    assert!(refused("text", Some(b"hello\n")).contains("line 1 (byte 0): no header of a trace: "));
-    assert!(refused("gz", Some(&[0x1f, 0x8b, 9, 9])).contains("nothing can be read"));
-    assert!(refused("zst", Some(&[0x28, 0xb5, 0x2f, 0xfd])).contains("nothing can be read"));
+    assert_eq!(refused("empty", Some(b"")), "empty: the file is empty");
+    assert_eq!(refused("blank", Some(b"\n \n")), "blank: there are only blank lines, and no trace");
+    assert_eq!(
+        refused("mark", Some("\u{feff}".as_bytes())),
+        "mark: there are only blank lines, and no trace"
+    );
+    let text = refused("text", Some(b"hello\n"));
+    assert!(text.starts_with("text: line 1 (byte 0): no header of a trace: expected"), "{text}");
+    assert!(!text.contains("left out"), "{text}");
+    let gzip = refused("gz", Some(&[0x1f, 0x8b, 9, 9]));
+    assert!(gzip.starts_with("gz: nothing can be read: the gzip data is "), "{gzip}");
+    let zstd = refused("zst", Some(&[0x28, 0xb5, 0x2f, 0xfd]));
+    assert!(zstd.starts_with("zst: nothing can be read: the zstd data is cut off "), "{zstd}");
+    assert!(!gzip.contains("was used") && !zstd.contains("was used"));
     let newer = recorded(3, 5).replacen("\"major\":1", "\"major\":2", 1);
     assert!(refused("newer", Some(newer.as_bytes())).contains("use the version that recorded it"));
 }
@@ -166,8 +229,8 @@ fn every_command(dir: &Path) {
     }
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let asked = Shrink { file: file(), ..Shrink::default() };
-    let (search, stop) = (Search::new(None), AtomicBool::new(false));
-    let exit = shrink(&asked, search, dir, &stop, &mut out, &mut err).expect("writes to memory");
+    let (search, stop) = (Search::new(None), || Ok(Arc::default()));
+    let exit = shrink(&asked, search, dir, stop, &mut out, &mut err).expect("writes to memory");
     assert!(exit.code() <= 2);
     say(out, err);
 }
