@@ -4,7 +4,7 @@ use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, Discovery, LookError, Prober, Search};
-use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record, recover};
+use crate::driver::{CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, recover};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
@@ -26,6 +26,9 @@ use tokio::sync::{mpsc, watch};
 
 /// Warm pairs of supervisor and helper that are kept ready.
 const SPARES: usize = 2;
+
+/// What the recording of a daemon without anything to run ends with.
+const NO_AGENTS: &str = "no agent program was found";
 
 /// What a daemon is started with.
 pub struct Start {
@@ -81,6 +84,11 @@ pub enum ServeError {
         "no agent program was found on this machine{0}; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
     )]
     NoAgents(String),
+    /// There is nothing to run, and nobody on the server has made something either.
+    #[error(
+        "no agent program was found on this machine{0}, and the server tells of no custom runtime that can be used here; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
+    )]
+    NoWork(String),
     /// Whether there is something to run is not known.
     #[error(transparent)]
     Look(#[from] LookError),
@@ -96,6 +104,8 @@ pub struct Service {
     temp_base: Option<PathBuf>,
     found: Found,
     owner: Owner,
+    /// Whether custom runtimes are as good as agent programs.
+    takes_custom: bool,
 }
 
 impl Service {
@@ -146,7 +156,8 @@ impl Service {
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, temp_base, found, owner })
+        let takes_custom = only.is_none();
+        Ok(Self { driver, health, health_identity, snapshots, clock, temp_base, found, owner, takes_custom })
     }
 
     /// Something to give the core events with.
@@ -167,9 +178,19 @@ impl Service {
     /// Runs until the core wants the process to end.
     ///
     /// # Errors
-    /// If there is nothing to run on this machine.
+    /// If there is nothing to run on this machine, which is known when the server has told of the custom runtimes.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, temp_base, found: left, owner } = self;
+        let Self {
+            driver,
+            health,
+            health_identity,
+            snapshots,
+            clock,
+            temp_base,
+            found: left,
+            owner,
+            takes_custom,
+        } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, driver.tap(), shutdowns));
         let events = driver.events();
@@ -179,8 +200,7 @@ impl Service {
             }
         });
         let host = driver.host().clone();
-        let at_the_end = host.clone();
-        let look = async move {
+        let give_up = async move {
             // The core hears of what was left before it hears of any agent, and so before anything is registered and claimed.
             let kept = recover(&host, left).await;
             let left = host.launcher.end_strays(&kept).await;
@@ -194,18 +214,20 @@ impl Service {
             host.set_recovered();
             let found = host.prober.first().await;
             if found.is_in_vain() {
-                return ServeError::NoAgents(why_none(&found));
+                let none = why_none(&found);
+                if !takes_custom {
+                    return GivenUp { why: ServeError::NoAgents(none), recorded: NO_AGENTS };
+                }
+                tracing::warn!(
+                    "no agent program was found on this machine{none}; the daemon waits for the server to tell of custom runtimes that can be used here"
+                );
+                if host.settled_outlook().await == Outlook::Nothing {
+                    return GivenUp { why: ServeError::NoWork(none), recorded: NO_AGENTS };
+                }
             }
             std::future::pending().await
         };
-        let outcome = tokio::select! {
-            error = look => {
-                at_the_end.prober.close().await;
-                at_the_end.launcher.close().await;
-                Err(error)
-            }
-            report = driver.run() => Ok(report),
-        };
+        let outcome = driver.run_unless(give_up).await;
         wishes.abort();
         serving.abort();
         drop(owner);
