@@ -13,6 +13,7 @@ use crate::log::Redactor;
 use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
+use crate::supervise::asked::{self, ASKED_VARIABLE};
 use crate::tempdir;
 use longshore_core::config::{ClaimMode, Config};
 use longshore_core::effect::ExitReport;
@@ -102,6 +103,7 @@ pub struct Service {
     snapshots: watch::Receiver<HealthSnapshot>,
     clock: Arc<Clock>,
     temp_base: Option<PathBuf>,
+    state: PathBuf,
     found: Found,
     owner: Owner,
     /// Whether custom runtimes are as good as agent programs.
@@ -142,6 +144,7 @@ impl Service {
         let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
         let core = core_config(&settings);
         let temp_base = settings.agent_temp_base.clone();
+        let state = state_dir(&settings);
         let parts = Parts {
             client,
             launcher,
@@ -157,7 +160,18 @@ impl Service {
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
         let takes_custom = only.is_none();
-        Ok(Self { driver, health, health_identity, snapshots, clock, temp_base, found, owner, takes_custom })
+        Ok(Self {
+            driver,
+            health,
+            health_identity,
+            snapshots,
+            clock,
+            temp_base,
+            state,
+            found,
+            owner,
+            takes_custom,
+        })
     }
 
     /// Something to give the core events with.
@@ -187,6 +201,7 @@ impl Service {
             snapshots,
             clock,
             temp_base,
+            state,
             found: left,
             owner,
             takes_custom,
@@ -211,6 +226,7 @@ impl Service {
                 );
             }
             sweep_temp_dirs(temp_base);
+            sweep_asked(state);
             host.set_recovered();
             let found = host.prober.first().await;
             if found.is_in_vain() {
@@ -250,10 +266,12 @@ pub async fn rehearse(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), 
 
 /// Where agent CLIs are looked for: all of them, or only one.
 fn search(settings: &Settings, env: &Env, cwd: &Path, only: Option<&str>) -> Search {
+    let mut env = env.clone();
+    env.set(ASKED_VARIABLE, asked::mark(&state_dir(settings)));
     Search {
         clis: AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect(),
         settings: settings.agents.clone(),
-        env: env.clone(),
+        env,
         home: settings.dirs.home.clone(),
         cwd: cwd.to_owned(),
         login_shell: true,
@@ -320,6 +338,17 @@ fn cli_dir(env: &Env) -> Option<PathBuf> {
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Ends what an earlier daemon asked and left, beside everything else.
+fn sweep_asked(state: PathBuf) {
+    tokio::task::spawn_blocking(move || match asked::end_left(&state) {
+        0 => {}
+        processes => tracing::warn!(
+            processes,
+            "processes that an earlier daemon had asked for a version, or the like, were still there and were ended"
+        ),
+    });
 }
 
 /// Removes what an earlier daemon left of its tasks' temp dirs, beside everything else.

@@ -49,7 +49,7 @@ pub enum ProxyProblem {
     NotText,
     /// It is no address.
     #[error(
-        "it is no address such as http://host:port (in a user name or password # is written as %23, @ as %40, / as %2F)"
+        "it is no address such as http://host:port (in a user name or password # is written as %23, / as %2F, ? as %3F, @ as %40)"
     )]
     Unreadable,
     /// It is one of another kind.
@@ -108,6 +108,11 @@ fn judge(value: &str, server: &Uri) -> Result<(), ProxyProblem> {
             _ => ProxyProblem::Unreadable,
         });
     };
+    // A character that ends the authority, in a password, makes a host of the user's name: what is behind the last @ is what was meant.
+    let has_login = proxy.basic_auth().is_some() || proxy.raw_auth().is_some();
+    if value.matches('@').count() > usize::from(has_login) {
+        return Err(ProxyProblem::Unreadable);
+    }
     reachable(&proxy)
 }
 
@@ -116,10 +121,6 @@ fn reachable(proxy: &Intercept) -> Result<(), ProxyProblem> {
     let uri = proxy.uri();
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let host = uri.host().unwrap_or_default();
-    if authority.contains('@') {
-        // Of two, only the first one is taken for the end of a password.
-        return Err(ProxyProblem::Unreadable);
-    }
     if host.is_empty() {
         return Err(ProxyProblem::NoHost);
     }
@@ -229,6 +230,9 @@ mod tests {
             (" http://proxy.test", ProxyProblem::Unreadable),
             ("http://me:hunter2#x@proxy.test:1", ProxyProblem::Unreadable),
             ("http://me:hunter2@x@proxy.test:1", ProxyProblem::Unreadable),
+            ("http://me:80#x@proxy.test:1", ProxyProblem::Unreadable),
+            ("http://me:80/x@proxy.test:1", ProxyProblem::Unreadable),
+            ("http://me:80?x@proxy.test:1", ProxyProblem::Unreadable),
             ("me:hunter2://x@proxy.test", ProxyProblem::Unreadable),
             ("http://proxy test", ProxyProblem::Unreadable),
             ("http://", ProxyProblem::Unreadable),

@@ -1,0 +1,112 @@
+//! Processes that a daemon only asks something, such as an agent CLI for its version, and what those leave behind.
+//!
+//! They have no supervisor: the daemon ends each with its group. What has put itself at the head of a session of its own, and all of them
+//! where the daemon is killed, would stay. So they carry a mark that names their daemon, and the next daemon of the same state
+//! directory ends what carries one of a daemon that is no more.
+
+use super::record::Identity;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// The environment variable that marks them.
+pub const ASKED_VARIABLE: &str = "LONGSHORE_ASKED";
+
+/// The value of [`ASKED_VARIABLE`] for what this process asks, as the daemon with this state directory.
+pub fn mark(state_dir: &Path) -> OsString {
+    let me = Identity::of(i32::try_from(std::process::id()).unwrap_or(0));
+    value(&me, state_dir)
+}
+
+/// The process id, a blank, its start time, a blank, the directory: the last may hold anything.
+fn value(daemon: &Identity, state_dir: &Path) -> OsString {
+    let started = daemon.started.map(|started| started.to_string()).unwrap_or_default();
+    let mut value = format!("{} {started} ", daemon.pid).into_bytes();
+    value.extend_from_slice(state_dir.as_os_str().as_bytes());
+    OsString::from_vec(value)
+}
+
+/// The daemon that a value names, if it is one with this state directory.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no way to find them"))]
+fn daemon(value: &OsStr, state_dir: &Path) -> Option<Identity> {
+    let mut parts = value.as_bytes().splitn(3, |byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(parts.next()?).ok();
+    let (pid, started) = (number()?.parse().ok()?, number()?.parse().ok()?);
+    (parts.next()? == state_dir.as_os_str().as_bytes()).then_some(Identity { pid, started: Some(started) })
+}
+
+/// Ends what earlier daemons with this state directory have asked and left, with all that it has started. Gives how many processes that
+/// were. Blocks: for some 10 s at the most, if one of them cannot be ended.
+#[cfg(target_os = "linux")]
+pub fn end_left(state_dir: &Path) -> usize {
+    use super::procfs::Stat;
+
+    let is_gone = |daemon: &Identity| {
+        Stat::of(daemon.pid).is_none_or(|stat| stat.dead || Some(stat.started) != daemon.started)
+    };
+    let entry = [ASKED_VARIABLE.as_bytes(), b"="].concat();
+    let is_left = |pid: i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut values = environment.split(|byte| *byte == 0).filter_map(|it| it.strip_prefix(&*entry));
+        values.any(|value| daemon(OsStr::from_bytes(value), state_dir).is_some_and(|daemon| is_gone(&daemon)))
+    };
+    super::client::kill_where(is_left)
+}
+
+/// Ends what earlier daemons have left. It cannot be found here.
+#[cfg(not(target_os = "linux"))]
+pub fn end_left(_state_dir: &Path) -> usize {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_names_its_daemon_and_the_directory() {
+        let (one, two) = (Path::new("/a b/c"), Path::new("/a b"));
+        let who = Identity { pid: 4711, started: Some(99) };
+        let mark = value(&who, one);
+        assert_eq!((daemon(&mark, one), daemon(&mark, two)), (Some(who), None));
+        for other in ["", "1", "1 2", "x 2 /a b", "1  /a b", "1 2 /a b/"] {
+            assert_eq!(daemon(OsStr::new(other), two), None, "{other}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_daemon_that_is_no_more_has_asked_is_ended_and_nothing_else() {
+        use std::process::{Child, Command, Stdio};
+
+        /// Dropped, it is killed.
+        struct Sleeper(Child);
+
+        impl Drop for Sleeper {
+            fn drop(&mut self) {
+                // One that has ended takes neither.
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+            }
+        }
+
+        let dir = tempfile::tempdir().expect("a directory");
+        let other = tempfile::tempdir().expect("a directory");
+        // A process that has ended and was waited for: its number may be another's by now, but not with its start time.
+        let mut ended = Command::new("true").stdin(Stdio::null()).spawn().expect("it starts");
+        let dead = Identity::of(i32::try_from(ended.id()).expect("small"));
+        ended.wait().expect("it ends");
+        let start = |mark: OsString| {
+            let mut command = Command::new("sleep");
+            command.arg("600").env(ASKED_VARIABLE, mark).stdin(Stdio::null());
+            Sleeper(command.spawn().expect("it starts"))
+        };
+        let mut left = start(value(&dead, dir.path()));
+        let mut kept = [start(value(&dead, other.path())), start(mark(dir.path()))];
+        assert_eq!(end_left(dir.path()), 1);
+        assert!(!left.0.wait().expect("it was killed").success());
+        for Sleeper(child) in &mut kept {
+            assert!(child.try_wait().expect("a child").is_none(), "it goes on");
+        }
+    }
+}
