@@ -1,5 +1,7 @@
 //! A daemon put together: settings in, a running driver out. What `daemon start`, `demo` and `local` have in common.
 
+mod sweeps;
+
 use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
@@ -14,7 +16,6 @@ use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
 use crate::supervise::asked::{self, ASKED_VARIABLE};
-use crate::tempdir;
 use longshore_core::config::{ClaimMode, Config};
 use longshore_core::effect::ExitReport;
 use longshore_core::event::Event;
@@ -22,7 +23,6 @@ use longshore_core::id::Provider;
 use longshore_core::rng::Seed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 use tokio::sync::{mpsc, watch};
 
 /// Warm pairs of supervisor and helper that are kept ready.
@@ -225,8 +225,8 @@ impl Service {
                     "agents that an earlier daemon left at work, and that nothing is known of, were ended"
                 );
             }
-            sweep_temp_dirs(temp_base);
-            sweep_asked(state);
+            sweeps::temp_dirs(temp_base);
+            sweeps::asked_ones(state);
             host.set_recovered();
             let found = host.prober.first().await;
             if found.is_in_vain() {
@@ -338,35 +338,6 @@ fn cli_dir(env: &Env) -> Option<PathBuf> {
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// Ends what an earlier daemon asked and left, beside everything else.
-fn sweep_asked(state: PathBuf) {
-    tokio::task::spawn_blocking(move || match asked::end_left(&state) {
-        0 => {}
-        processes => tracing::warn!(
-            processes,
-            "processes that an earlier daemon had asked for a version, or the like, were still there and were ended"
-        ),
-    });
-}
-
-/// Removes what an earlier daemon left of its tasks' temp dirs, beside everything else.
-fn sweep_temp_dirs(base: Option<PathBuf>) {
-    tokio::task::spawn_blocking(move || {
-        let base = base.as_ref().map(|base| base.as_os_str());
-        match tempdir::sweep(base, None, SystemTime::now()) {
-            Ok(swept) if swept.removed > 0 => {
-                tracing::info!(
-                    removed = swept.removed,
-                    bytes = swept.bytes,
-                    "old temp dirs of tasks removed"
-                );
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "old temp dirs could not be looked for"),
-        }
-    });
 }
 
 #[cfg(test)]

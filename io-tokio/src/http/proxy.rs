@@ -125,14 +125,13 @@ fn reachable(proxy: &Intercept) -> Result<(), ProxyProblem> {
         return Err(ProxyProblem::NoHost);
     }
     let port = authority.strip_prefix(host).unwrap_or_default().trim_start_matches(':');
+    let is_socks = uri.scheme_str().is_some_and(|scheme| scheme.starts_with("socks"));
+    if port.is_empty() {
+        return if is_socks { Err(ProxyProblem::NoPort) } else { Ok(()) };
+    }
     match port.parse::<u16>() {
-        Ok(0) => Err(ProxyProblem::Port),
+        Ok(0) | Err(_) => Err(ProxyProblem::Port),
         Ok(_) => Ok(()),
-        Err(_) if !port.is_empty() => Err(ProxyProblem::Port),
-        Err(_) if uri.scheme_str().is_some_and(|scheme| scheme.starts_with("socks")) => {
-            Err(ProxyProblem::NoPort)
-        }
-        Err(_) => Ok(()),
     }
 }
 
