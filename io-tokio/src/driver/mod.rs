@@ -39,6 +39,7 @@ use crate::discover::Prober;
 use crate::health::HealthSnapshot;
 use crate::http::{Limit, Replaced};
 use crate::skills::Library;
+use crate::supervise::asked;
 use crate::trace_sink::{SinkError, Tap};
 use crate::wire::report::ProgressRequest;
 use collect::Round;
@@ -134,6 +135,15 @@ pub struct GivenUp<E> {
     pub why: E,
     /// For the end of what is recorded, where no text of an error belongs.
     pub recorded: &'static str,
+}
+
+/// Whoever drops a driver that runs has nothing more to do with it: that is an end too. After a panic there is none.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.tapes.close("abandoned", &self.daemon);
+        }
+    }
 }
 
 impl Driver {
@@ -263,6 +273,9 @@ impl Driver {
             request.cancel();
         }
         self.host.prober.close().await;
+        let state = crate::service::state_dir(&self.host.settings);
+        // What left the group of a program that was asked.
+        let _ = tokio::task::spawn_blocking(move || asked::end_own(&state)).await;
         // Only supervisors that wait for a task are ended.
         self.host.launcher.close().await;
         let ledger = self.host.ledger.clone();

@@ -41,14 +41,25 @@ fn daemon(value: &OsStr, state_dir: &Path) -> Option<Identity> {
 pub fn end_left(state_dir: &Path) -> usize {
     use super::procfs::Stat;
 
-    let is_gone = |daemon: &Identity| {
+    end_of(state_dir, |daemon| {
         Stat::of(daemon.pid).is_none_or(|stat| stat.dead || Some(stat.started) != daemon.started)
-    };
+    })
+}
+
+/// Ends what this process has asked and what those have left, as [`end_left`] does.
+#[cfg(target_os = "linux")]
+pub fn end_own(state_dir: &Path) -> usize {
+    let me = Identity::of(i32::try_from(std::process::id()).unwrap_or(0));
+    end_of(state_dir, |daemon| *daemon == me)
+}
+
+#[cfg(target_os = "linux")]
+fn end_of(state_dir: &Path, is_meant: impl Fn(&Identity) -> bool) -> usize {
     let entry = [ASKED_VARIABLE.as_bytes(), b"="].concat();
     let is_left = |pid: i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let mut values = environment.split(|byte| *byte == 0).filter_map(|it| it.strip_prefix(&*entry));
-        values.any(|value| daemon(OsStr::from_bytes(value), state_dir).is_some_and(|daemon| is_gone(&daemon)))
+        values.any(|value| daemon(OsStr::from_bytes(value), state_dir).is_some_and(|of| is_meant(&of)))
     };
     super::client::kill_where(is_left)
 }
@@ -56,6 +67,12 @@ pub fn end_left(state_dir: &Path) -> usize {
 /// Ends what earlier daemons have left. It cannot be found here.
 #[cfg(not(target_os = "linux"))]
 pub fn end_left(_state_dir: &Path) -> usize {
+    0
+}
+
+/// Ends what this process has asked. It cannot be found here.
+#[cfg(not(target_os = "linux"))]
+pub fn end_own(_state_dir: &Path) -> usize {
     0
 }
 
@@ -108,5 +125,9 @@ mod tests {
         for Sleeper(child) in &mut kept {
             assert!(child.try_wait().expect("a child").is_none(), "it goes on");
         }
+        assert_eq!(end_own(dir.path()), 1);
+        let [others, own] = &mut kept;
+        assert!(!own.0.wait().expect("it was killed").success());
+        assert!(others.0.try_wait().expect("a child").is_none(), "it is of another place");
     }
 }

@@ -98,4 +98,5 @@ async fn what_a_program_leaves_that_was_asked_for_its_version_does_not_outlive_a
     assert!(wait_for_end(escaped, WITHIN).await, "{}", next.log());
     let ended = next.stop().await;
     assert!(ended.status.success() && ended.log.contains("had asked for a version"), "{}", ended.log);
+    assert_eq!(home.processes(), [0; 0], "an orderly end leaves nothing of that kind");
 }

@@ -1,11 +1,13 @@
 //! Daemons that end themselves soon after their start: with a line that says why, and with recordings that have an end.
 
-use crate::bed::executable;
+use crate::bed::{WITHIN, executable};
 use longshore_core::trace::{Mode, Reader, Replay};
 use longshore_io_tokio::plane::{Config, Request, Server};
 use longshore_io_tokio::trace_sink::segments;
 use longshore_tests::{Home, trace_text};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::time::Duration;
 
 const PASSWORD: &str = "hunter2";
 
@@ -42,6 +44,42 @@ async fn without_anything_to_run_a_daemon_ends_and_its_recordings_say_so() {
     assert!(said.contains("the server tells of no custom runtime"), "{said}");
     let registered = |request: &Request| request.is("POST", "/register");
     assert!(plane.requests_where(registered).is_empty());
+
+    let home = Home::new(executable(), &plane).env("MULTICA_CLAUDE_PATH", "/nowhere/claude");
+    home.write_config();
+    let behind = home.run(&["daemon", "start"]).await;
+    assert!(behind.code == Some(1) && behind.err.contains("no agent program was found"), "{behind:?}");
+}
+
+#[tokio::test]
+async fn a_daemon_whose_port_is_taken_has_recorded_nothing() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let home = Home::new(executable(), &plane).env("MULTICA_DAEMON_HEALTH_PORT", port);
+    let home = home.flag("--record").flag("whole.jsonl");
+    let ended = home.start().ended().await;
+    assert!(ended.status.code() == Some(1) && ended.log.contains("already in use"), "{}", ended.log);
+    assert!(!home.dir().join("whole.jsonl").exists(), "so there is no recording without an end");
+    assert!(!home.state_dir().join("trace").exists());
+}
+
+#[tokio::test]
+async fn a_driver_that_is_dropped_ends_its_recording() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(executable(), &plane).recorded_to("whole.jsonl");
+    let daemon = home.drive(|_| {}).await;
+    plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
+    let whole = home.dir().join("whole.jsonl");
+    drop(daemon);
+    let ends = async {
+        let mut look = tokio::time::interval(Duration::from_millis(10));
+        while !trace_text(&whole).windows(11).any(|bytes| bytes == b"\"rec\":\"end\"") {
+            look.tick().await;
+        }
+    };
+    tokio::time::timeout(WITHIN, ends).await.expect("an end");
+    assert_eq!(end_of([whole.as_path()]).as_deref(), Some("abandoned"));
 }
 
 #[tokio::test]
