@@ -27,8 +27,8 @@ pub enum Record {
 /// What the last line of a recording says of an end that the core wanted.
 pub(super) const fn last_words(cause: ExitCause) -> &'static str {
     match cause {
-        ExitCause::Stopped => "clean",
-        ExitCause::Restarting => "clean, for the next process",
+        // Which of the two it was is in the last step.
+        ExitCause::Stopped | ExitCause::Restarting => "clean",
         ExitCause::Unauthorized => "the server refused the credential",
         _ => "ended",
     }
