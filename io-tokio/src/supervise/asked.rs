@@ -92,42 +92,53 @@ mod tests {
     }
 
     #[cfg(target_os = "linux")]
-    #[test]
-    fn what_a_daemon_that_is_no_more_has_asked_is_ended_and_nothing_else() {
-        use std::process::{Child, Command, Stdio};
+    mod ended {
+        use super::*;
+        use crate::supervise::procfs::Stat;
+        use crate::supervise::tree::signal_same;
+        use rustix::process::Signal;
+        use std::process::{Command, Stdio};
 
-        /// Dropped, it is killed.
-        struct Sleeper(Child);
+        /// A process that has lost its parent. Dropped, it is killed.
+        struct Orphan(Stat);
 
-        impl Drop for Sleeper {
-            fn drop(&mut self) {
-                // One that has ended takes neither.
-                let _ = self.0.kill();
-                let _ = self.0.wait();
+        impl Orphan {
+            fn marked(mark: OsString) -> Self {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "sleep 600 >/dev/null 2>&1 & echo $!"]).env(ASKED_VARIABLE, mark);
+                let said = shell.stdin(Stdio::null()).output().expect("it runs").stdout;
+                let id = String::from_utf8(said).expect("text").trim().parse().expect("a number");
+                Self(Stat::of(id).expect("it is there"))
+            }
+
+            fn is_alive(&self) -> bool {
+                Stat::of(self.0.pid).is_some_and(|now| now.started == self.0.started && !now.dead)
             }
         }
 
-        let dir = tempfile::tempdir().expect("a directory");
-        let other = tempfile::tempdir().expect("a directory");
-        // A process that has ended and was waited for: its number may be another's by now, but not with its start time.
-        let mut ended = Command::new("true").stdin(Stdio::null()).spawn().expect("it starts");
-        let dead = Identity::of(i32::try_from(ended.id()).expect("small"));
-        ended.wait().expect("it ends");
-        let start = |mark: OsString| {
-            let mut command = Command::new("sleep");
-            command.arg("600").env(ASKED_VARIABLE, mark).stdin(Stdio::null());
-            Sleeper(command.spawn().expect("it starts"))
-        };
-        let mut left = start(value(&dead, dir.path()));
-        let mut kept = [start(value(&dead, other.path())), start(mark(dir.path()))];
-        assert_eq!(end_left(dir.path()), 1);
-        assert!(!left.0.wait().expect("it was killed").success());
-        for Sleeper(child) in &mut kept {
-            assert!(child.try_wait().expect("a child").is_none(), "it goes on");
+        impl Drop for Orphan {
+            fn drop(&mut self) {
+                // One that is not there any more takes none.
+                let _ = signal_same(&self.0, Signal::KILL);
+            }
         }
-        assert_eq!(end_own(dir.path()), 1);
-        let [others, own] = &mut kept;
-        assert!(!own.0.wait().expect("it was killed").success());
-        assert!(others.0.try_wait().expect("a child").is_none(), "it is of another place");
+
+        #[test]
+        fn what_a_daemon_that_is_no_more_has_asked_is_ended_and_nothing_else() {
+            let (dir, other) =
+                (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+            // Its number may be another's by now, but not with its start time.
+            let mut daemon = Command::new("true").stdin(Stdio::null()).spawn().expect("it starts");
+            let gone = Identity::of(i32::try_from(daemon.id()).expect("small"));
+            daemon.wait().expect("it ends");
+            let left = Orphan::marked(value(&gone, dir.path()));
+            let others = Orphan::marked(value(&gone, other.path()));
+            let own = Orphan::marked(mark(dir.path()));
+            let all = || [&left, &others, &own].map(Orphan::is_alive);
+            assert_eq!(all(), [true; 3]);
+            assert_eq!((end_left(dir.path()), all()), (1, [false, true, true]));
+            assert_eq!((end_own(dir.path()), all()), (1, [false, true, false]));
+            assert_eq!((end_left(dir.path()), end_own(dir.path())), (0, 0));
+        }
     }
 }
