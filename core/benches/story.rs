@@ -9,12 +9,9 @@
     reason = "the bans are the core's; a bench measures and tells"
 )]
 
-#[path = "../tests/life/mod.rs"]
-mod life;
-
-use life::Life;
 use longshore_core::effect::Effects;
 use longshore_core::event::Event;
+use longshore_core::script::Life;
 use longshore_core::story::{Builder, Story};
 use longshore_core::time::Now;
 use longshore_core::trace::{Header, Record, Step};

@@ -1,32 +1,20 @@
 //! A trace that is rebased: this core decides anew, and what an event answers is found again.
 
-mod life;
-
-use life::Life;
 use longshore_core::effect::Effect;
 use longshore_core::event::{Event, GateAsk, GateOwner};
 use longshore_core::id::{ConnGen, OpId};
-use longshore_core::trace::{Header, Mode, Reader, Rebase, Rebased, Record, Replay, encode};
+use longshore_core::script::{Life, Mark};
+use longshore_core::trace::{Mode, Reader, Rebase, Rebased, Record, Replay, StepNumber};
 use proptest::prelude::*;
 
 /// A recorded life, record by record.
 fn recorded(seed: u64, steps: usize) -> Vec<Record> {
-    let mut life = Life::new(seed);
-    let mut lines = Vec::new();
-    let header = Header::new("test", life.config.clone(), life.seed, life.start);
-    encode::header(&mut lines, &header).expect("encodes");
-    encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
-    for _ in 0..steps {
-        let (now, event) = life.step();
-        encode::step(&mut lines, life.n, now, &event, life.fx.as_slice()).expect("encodes");
-        if life.n.is_multiple_of(50) {
-            encode::digest(&mut lines, life.n, life.daemon.digest()).expect("encodes");
-        }
-        if life.n.is_multiple_of(70) {
-            encode::checkpoint(&mut lines, life.n, &life.daemon).expect("encodes");
-        }
-    }
-    records(&lines)
+    let mark = |n: StepNumber| match (n % 70, n % 50) {
+        (0, _) => Mark::Checkpoint,
+        (_, 0) => Mark::Digest,
+        _ => Mark::None,
+    };
+    records(&Life::recorded(seed, steps, mark))
 }
 
 fn records(lines: &[u8]) -> Vec<Record> {

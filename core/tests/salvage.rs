@@ -1,30 +1,19 @@
 //! A damaged trace is read as far as it goes: in order, with a gap for each step that is missing, and without a panic.
 
-mod life;
-
-use life::Life;
+use longshore_core::script::{Life, Mark};
 use longshore_core::trace::{
-    Audit, Damage, Header, Mode, Place, Rebase, Record, Replay, ReplayError, Salvage, Troubles, encode,
+    Audit, Damage, Mode, Place, Rebase, Record, Replay, ReplayError, Salvage, Troubles, encode,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 fn lines(seed: u64, steps: usize) -> Vec<Vec<u8>> {
-    let mut life = Life::new(seed);
-    let mut lines = Vec::new();
-    let header = Header::new("test", life.config.clone(), life.seed, life.start);
-    encode::header(&mut lines, &header).expect("encodes");
-    encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
-    for _ in 0..steps {
-        let (now, event) = life.step();
-        encode::step(&mut lines, life.n, now, &event, life.fx.as_slice()).expect("encodes");
-        match life.n % 20 {
-            10 => encode::digest(&mut lines, life.n, life.daemon.digest()).expect("encodes"),
-            0 => encode::checkpoint(&mut lines, life.n, &life.daemon).expect("encodes"),
-            _ => {}
-        }
-    }
-    encode::end(&mut lines, life.n, "stopped").expect("encodes");
+    let mut lines = Life::recorded(seed, steps, |n| match n % 20 {
+        10 => Mark::Digest,
+        0 => Mark::Checkpoint,
+        _ => Mark::None,
+    });
+    encode::end(&mut lines, steps as u64, "stopped").expect("encodes");
     lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
 }
 

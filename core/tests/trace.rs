@@ -1,14 +1,12 @@
 //! Recording and replay, over the public API.
 
-mod life;
-
-use life::Life;
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{Effect, Effects, PhaseName};
 use longshore_core::event::{ApiReply, Event};
 use longshore_core::id::OpId;
 use longshore_core::rng::Seed;
+use longshore_core::script::Life;
 use longshore_core::time::{Instant, Now, UnixMillis};
 use longshore_core::trace::{
     Difference, FORMAT, Header, Mode, Origin, Reader, Record, Replay, ReplayError, Report, Torn, TraceError,

@@ -150,6 +150,8 @@ async fn serve(
     let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
     let records = whole.into_iter().chain(flight_recorder(&settings)).collect();
     let on_sigterm = settings.on_sigterm;
+    // Once the daemon is put together it records, and whatever ends it says so there.
+    let interrupts = Interrupts::catch()?;
     let service = Service::new(Start {
         settings,
         env: env.clone(),
@@ -162,7 +164,7 @@ async fn serve(
     let pid_file = PidFile::write(&pid_file)
         .inspect_err(|error| tracing::warn!(%error, "{} cannot be written", pid_file.display()))
         .ok();
-    let signals = tokio::spawn(stop_on_signals(Interrupts::catch()?, on_sigterm, service.events()));
+    let signals = tokio::spawn(stop_on_signals(interrupts, on_sigterm, service.events()));
     let unit = env.clone();
     tokio::spawn(async move { warn_if_runs_end_with_it(&unit).await });
     let up = tokio::spawn(tell_when_up(service.snapshots(), announcer.clone()));

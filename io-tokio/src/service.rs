@@ -1,10 +1,12 @@
 //! A daemon put together: settings in, a running driver out. What `daemon start`, `demo` and `local` have in common.
 
+mod sweeps;
+
 use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, Discovery, LookError, Prober, Search};
-use crate::driver::{CAPABILITIES, Driver, DriverError, Parts, Record, recover};
+use crate::driver::{CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, recover};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
@@ -13,7 +15,7 @@ use crate::log::Redactor;
 use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
 use crate::supervise::Launcher;
-use crate::tempdir;
+use crate::supervise::asked::{self, ASKED_VARIABLE};
 use longshore_core::config::{ClaimMode, Config};
 use longshore_core::effect::ExitReport;
 use longshore_core::event::Event;
@@ -21,11 +23,13 @@ use longshore_core::id::Provider;
 use longshore_core::rng::Seed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 use tokio::sync::{mpsc, watch};
 
 /// Warm pairs of supervisor and helper that are kept ready.
 const SPARES: usize = 2;
+
+/// What the recording of a daemon without anything to run ends with.
+const NO_AGENTS: &str = "no agent program was found";
 
 /// What a daemon is started with.
 pub struct Start {
@@ -81,6 +85,11 @@ pub enum ServeError {
         "no agent program was found on this machine{0}; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
     )]
     NoAgents(String),
+    /// There is nothing to run, and nobody on the server has made something either.
+    #[error(
+        "no agent program was found on this machine{0}, and the server tells of no custom runtime that can be used here; install one (such as claude or codex), or set its path, e.g. MULTICA_CLAUDE_PATH"
+    )]
+    NoWork(String),
     /// Whether there is something to run is not known.
     #[error(transparent)]
     Look(#[from] LookError),
@@ -94,8 +103,11 @@ pub struct Service {
     snapshots: watch::Receiver<HealthSnapshot>,
     clock: Arc<Clock>,
     temp_base: Option<PathBuf>,
+    state: PathBuf,
     found: Found,
     owner: Owner,
+    /// Whether custom runtimes are as good as agent programs.
+    takes_custom: bool,
 }
 
 impl Service {
@@ -132,6 +144,7 @@ impl Service {
         let (health_sender, snapshots) = watch::channel(HealthSnapshot::default());
         let core = core_config(&settings);
         let temp_base = settings.agent_temp_base.clone();
+        let state = state_dir(&settings);
         let parts = Parts {
             client,
             launcher,
@@ -146,7 +159,19 @@ impl Service {
             settings,
         };
         let driver = Driver::new(parts, core, seed(), &records, health_sender)?;
-        Ok(Self { driver, health, health_identity, snapshots, clock, temp_base, found, owner })
+        let takes_custom = only.is_none();
+        Ok(Self {
+            driver,
+            health,
+            health_identity,
+            snapshots,
+            clock,
+            temp_base,
+            state,
+            found,
+            owner,
+            takes_custom,
+        })
     }
 
     /// Something to give the core events with.
@@ -167,9 +192,20 @@ impl Service {
     /// Runs until the core wants the process to end.
     ///
     /// # Errors
-    /// If there is nothing to run on this machine.
+    /// If there is nothing to run on this machine, which is known when the server has told of the custom runtimes.
     pub async fn run(self) -> Result<ExitReport, ServeError> {
-        let Self { driver, health, health_identity, snapshots, clock, temp_base, found: left, owner } = self;
+        let Self {
+            driver,
+            health,
+            health_identity,
+            snapshots,
+            clock,
+            temp_base,
+            state,
+            found: left,
+            owner,
+            takes_custom,
+        } = self;
         let (shutdowns, mut wishes) = mpsc::channel::<ShutdownRequest>(4);
         let serving = tokio::spawn(health.serve(health_identity, clock, snapshots, driver.tap(), shutdowns));
         let events = driver.events();
@@ -179,8 +215,7 @@ impl Service {
             }
         });
         let host = driver.host().clone();
-        let at_the_end = host.clone();
-        let look = async move {
+        let give_up = async move {
             // The core hears of what was left before it hears of any agent, and so before anything is registered and claimed.
             let kept = recover(&host, left).await;
             let left = host.launcher.end_strays(&kept).await;
@@ -190,22 +225,25 @@ impl Service {
                     "agents that an earlier daemon left at work, and that nothing is known of, were ended"
                 );
             }
-            sweep_temp_dirs(temp_base);
+            sweeps::temp_dirs(temp_base);
+            sweeps::asked_ones(state);
             host.set_recovered();
             let found = host.prober.first().await;
             if found.is_in_vain() {
-                return ServeError::NoAgents(why_none(&found));
+                let none = why_none(&found);
+                if !takes_custom {
+                    return GivenUp { why: ServeError::NoAgents(none), recorded: NO_AGENTS };
+                }
+                tracing::warn!(
+                    "no agent program was found on this machine{none}; the daemon waits for the server to tell of custom runtimes that can be used here"
+                );
+                if host.settled_outlook().await == Outlook::Nothing {
+                    return GivenUp { why: ServeError::NoWork(none), recorded: NO_AGENTS };
+                }
             }
             std::future::pending().await
         };
-        let outcome = tokio::select! {
-            error = look => {
-                at_the_end.prober.close().await;
-                at_the_end.launcher.close().await;
-                Err(error)
-            }
-            report = driver.run() => Ok(report),
-        };
+        let outcome = driver.run_unless(give_up).await;
         wishes.abort();
         serving.abort();
         drop(owner);
@@ -228,10 +266,12 @@ pub async fn rehearse(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), 
 
 /// Where agent CLIs are looked for: all of them, or only one.
 fn search(settings: &Settings, env: &Env, cwd: &Path, only: Option<&str>) -> Search {
+    let mut env = env.clone();
+    env.set(ASKED_VARIABLE, asked::mark(&state_dir(settings)));
     Search {
         clis: AGENT_CLIS.iter().filter(|cli| only.is_none_or(|only| cli.provider == only)).collect(),
         settings: settings.agents.clone(),
-        env: env.clone(),
+        env,
         home: settings.dirs.home.clone(),
         cwd: cwd.to_owned(),
         login_shell: true,
@@ -298,24 +338,6 @@ fn cli_dir(env: &Env) -> Option<PathBuf> {
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// Removes what an earlier daemon left of its tasks' temp dirs, beside everything else.
-fn sweep_temp_dirs(base: Option<PathBuf>) {
-    tokio::task::spawn_blocking(move || {
-        let base = base.as_ref().map(|base| base.as_os_str());
-        match tempdir::sweep(base, None, SystemTime::now()) {
-            Ok(swept) if swept.removed > 0 => {
-                tracing::info!(
-                    removed = swept.removed,
-                    bytes = swept.bytes,
-                    "old temp dirs of tasks removed"
-                );
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "old temp dirs could not be looked for"),
-        }
-    });
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use longshore_core::rng::Seed;
 use longshore_io_tokio::clock::{Clock, Sleeper};
 use longshore_io_tokio::config::{Env, Flags, Settings};
 use longshore_io_tokio::discover::{AGENT_CLIS, Search};
-use longshore_io_tokio::driver::{CAPABILITIES, Driver, Host, Parts, recover};
+use longshore_io_tokio::driver::{CAPABILITIES, Driver, Host, Parts, Record, recover};
 use longshore_io_tokio::health::HealthSnapshot;
 use longshore_io_tokio::http::{Client, ClientConfig};
 use longshore_io_tokio::identity::Identity;
@@ -82,7 +82,8 @@ impl DriverUnderTest {
             settings,
         };
         let (health, watched) = watch::channel(HealthSnapshot::default());
-        let driver = Driver::new(parts, config, Seed(1), &[], health).expect("a core");
+        let records: Vec<_> = home.record().map(|file| Record::Whole(file.to_owned())).into_iter().collect();
+        let driver = Driver::new(parts, config, Seed(1), &records, health).expect("a core");
         let (events, host) = (driver.events(), driver.host().clone());
         let running = tokio::spawn(driver.run());
         recover(&host, left).await;

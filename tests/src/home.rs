@@ -26,6 +26,7 @@ pub struct Home {
     env: BTreeMap<String, String>,
     config: Map<String, Value>,
     flags: Vec<String>,
+    record: Option<PathBuf>,
     port: ReservedPort,
 }
 
@@ -64,7 +65,7 @@ impl Home {
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = json!({ "token": token });
         let Value::Object(config) = config else { unreachable!("it is an object") };
-        Self { dir, executable, agents, env, config, flags: Vec::new(), port }
+        Self { dir, executable, agents, env, config, flags: Vec::new(), record: None, port }
     }
 
     /// With one more variable in the daemon's environment.
@@ -96,6 +97,17 @@ impl Home {
     pub fn flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.into());
         self
+    }
+
+    /// With a file that an adapter inside of the test records to; the binary takes a flag for that.
+    #[must_use]
+    pub fn recorded_to(mut self, file: &str) -> Self {
+        self.record = Some(self.dir().join(file));
+        self
+    }
+
+    pub(crate) fn record(&self) -> Option<&Path> {
+        self.record.as_deref()
     }
 
     /// With a `codex` that knows its version and nothing else, and a shared codex home, see [`codex_home`](Self::codex_home).

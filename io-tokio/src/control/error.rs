@@ -2,6 +2,7 @@
 
 use crate::cli::StartRefusal;
 use crate::config::ConfigError;
+use crate::http::ClientError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -16,6 +17,9 @@ pub enum ControlError {
     /// There is no credential.
     #[error(transparent)]
     Refused(#[from] StartRefusal),
+    /// There is no way to speak to the server: its address, or a proxy, cannot be used.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// A name was mistyped, or the profile was never used.
     #[error("there is no profile {name:?}; {}", known_list(known))]
     UnknownProfile {

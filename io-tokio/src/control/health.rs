@@ -105,6 +105,11 @@ impl Health {
         self.number("active_task_count").unwrap_or(0)
     }
 
+    /// Whether it says that it has an agent program of this machine.
+    pub fn has_agents(&self) -> bool {
+        self.0.get("agents").and_then(Value::as_array).is_some_and(|agents| !agents.is_empty())
+    }
+
     /// Whose daemon it says it is.
     pub fn profile(&self) -> StatedProfile {
         match self.0.get("profile") {

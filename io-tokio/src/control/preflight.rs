@@ -3,7 +3,7 @@
 use super::error::ControlError;
 use super::place::profile_flag;
 use crate::config::Settings;
-use crate::http::{CallError, Client, ClientConfig, Request};
+use crate::http::{CallError, Client, ClientConfig, ClientError, Request};
 use crate::identity::cli_version;
 use crate::wire::routes::ME;
 use std::time::Duration;
@@ -18,6 +18,7 @@ const FOREGROUND: &str = "; a daemon in the foreground (--foreground) waits unti
 pub(super) async fn reach(settings: &Settings) -> Result<(), ControlError> {
     match ask(settings).await {
         Ok(()) | Err(Problem::Answered(_)) => Ok(()),
+        Err(Problem::Client(error)) => Err(error.into()),
         Err(Problem::Refused) => Err(refused(settings)),
         Err(Problem::Unreachable(why)) => Err(unreachable(settings, why, FOREGROUND)),
     }
@@ -27,6 +28,7 @@ pub(super) async fn reach(settings: &Settings) -> Result<(), ControlError> {
 pub(super) async fn confirm(settings: &Settings) -> Result<(), ControlError> {
     match ask(settings).await {
         Ok(()) => Ok(()),
+        Err(Problem::Client(error)) => Err(ControlError::NoSuccessor(error.to_string())),
         Err(Problem::Refused) => Err(refused(settings)),
         Err(Problem::Unreachable(why)) => {
             Err(unreachable(settings, why, "; the running daemon is left as it is"))
@@ -46,13 +48,13 @@ fn unreachable(settings: &Settings, why: String, hint: &'static str) -> ControlE
 }
 
 enum Problem {
+    Client(ClientError),
     Refused,
     Unreachable(String),
     Answered(String),
 }
 
 async fn ask(settings: &Settings) -> Result<(), Problem> {
-    let unreachable = |error: &dyn std::fmt::Display| Problem::Unreachable(error.to_string());
     let client = Client::new(&ClientConfig {
         base_url: settings.server_url.clone(),
         token: settings.token.clone(),
@@ -60,8 +62,8 @@ async fn ask(settings: &Settings) -> Result<(), Problem> {
         capabilities: Vec::new(),
         os: std::env::consts::OS.to_owned(),
     })
-    .map_err(|error| unreachable(&error))?;
-    let request = Request::new(ME, &[]).map_err(|error| unreachable(&error))?;
+    .map_err(Problem::Client)?;
+    let request = Request::new(ME, &[]).map_err(|error| Problem::Unreachable(error.to_string()))?;
     match client.call(request, WITHIN).await {
         Ok(_) => Ok(()),
         Err(CallError::NotSent { why } | CallError::Unknown { why }) => Err(Problem::Unreachable(why)),

@@ -9,15 +9,18 @@ use super::stop::{ENDING, tell_forced};
 use crate::cli::{DaemonStart, Which, require_token};
 use crate::config::{Env, Settings};
 use crate::local::interrupts::Interrupts;
-use crate::service::rehearse;
+use crate::service::{ServeError, rehearse};
 use std::path::Path;
 
 const HINT: &str =
     "no new daemon was started; try again when it is gone, or end it with `longshore daemon stop`";
 
-async fn confirm(settings: &Settings, env: &Env, cwd: &Path) -> Result<(), ControlError> {
-    let ready = rehearse(settings, env, cwd).await;
-    ready.map_err(|error| ControlError::NoSuccessor(error.to_string()))?;
+/// `has_agents` says whether the daemon that runs has any: one that lives off custom runtimes has a successor that does.
+async fn confirm(settings: &Settings, env: &Env, cwd: &Path, has_agents: bool) -> Result<(), ControlError> {
+    match rehearse(settings, env, cwd).await {
+        Err(ServeError::NoAgents(_)) if !has_agents => {}
+        ready => ready.map_err(|error| ControlError::NoSuccessor(error.to_string()))?,
+    }
     preflight::confirm(settings).await
 }
 
@@ -40,7 +43,7 @@ pub async fn make_way(start: &DaemonStart, env: &Env, cwd: &Path) -> Result<(), 
         return Err(ControlError::NoSuccessor(why));
     }
     tokio::select! {
-        confirmed = confirm(&settings, env, cwd) => confirmed?,
+        confirmed = confirm(&settings, env, cwd, daemon.health.has_agents()) => confirmed?,
         () = interrupts.next() => return Err(ControlError::Interrupted("the running daemon is left as it is")),
     }
     let (label, pid) = (place.label(), daemon.pid);

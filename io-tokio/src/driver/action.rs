@@ -6,6 +6,8 @@ use crate::actions::{self, Machine};
 use crate::config::Env;
 use crate::http::{CallError, Limit};
 use crate::prepare::environment;
+use crate::service::state_dir;
+use crate::supervise::asked::{self, ASKED_VARIABLE};
 use crate::wire::action::ActionReport;
 use crate::wire::heartbeat::HeartbeatReply;
 use longshore_core::error::FsError;
@@ -35,7 +37,8 @@ pub(super) async fn act(
     };
     // What is asked for its models is what runs tasks, and gets no more of the daemon's own.
     let env = host.env.iter().filter(|(name, _)| environment::passes_on(name)).cloned();
-    let env = Env::from_pairs(env);
+    let mut env = Env::from_pairs(env);
+    env.set(ASKED_VARIABLE, asked::mark(&state_dir(&host.settings)));
     let done = async {
         let agent = program::of_runtime(host, runtime).await;
         let machine = Machine { env, home: host.settings.dirs.home.clone(), agent };

@@ -204,9 +204,11 @@ async fn workspaces(host: &Host, limit: Limit) -> Result<ApiReply> {
             }
         }
     }
+    listed.is_told = true;
     let list = listed.list.clone();
     drop(listed);
     host.forget_others(&list);
+    host.heard.send_replace(());
     Ok(ApiReply::Workspaces { list, legacy })
 }
 

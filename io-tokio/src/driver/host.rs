@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{SetOnce, mpsc};
+use tokio::sync::{SetOnce, mpsc, watch};
 
 /// Capabilities that are told to the server: only those that are there.
 pub const CAPABILITIES: &[&str] = &["skill-bundles-v1", "coalesced-comments-v1", "rpc-v1"];
@@ -79,11 +79,17 @@ pub struct Host {
     pub(super) reach: Reach,
     /// Claims over the control connection that is up.
     pub(super) line: Mutex<Option<Arc<Line>>>,
+    /// Changes when the server has told of workspaces or of custom runtimes.
+    pub(super) heard: watch::Sender<()>,
+    /// Set once something was found that tasks can be run with.
+    pub(super) has_work: SetOnce<()>,
 }
 
 /// The workspace list as it was last seen.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
+    /// Whether the server has told it at all.
+    pub(super) is_told: bool,
     pub(super) etag: Option<String>,
     pub(super) list: Vec<WorkspaceId>,
     pub(super) legacy: bool,

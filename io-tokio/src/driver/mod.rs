@@ -12,6 +12,7 @@ mod link;
 mod local;
 mod messages;
 mod offers;
+mod outlook;
 mod over;
 mod probe;
 mod profiles;
@@ -29,6 +30,7 @@ mod space;
 
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
+pub use outlook::Outlook;
 pub use record::Record;
 pub use recover::recover;
 
@@ -37,6 +39,7 @@ use crate::discover::Prober;
 use crate::health::HealthSnapshot;
 use crate::http::{Limit, Replaced};
 use crate::skills::Library;
+use crate::supervise::asked;
 use crate::trace_sink::{SinkError, Tap};
 use crate::wire::report::ProgressRequest;
 use collect::Round;
@@ -125,6 +128,24 @@ pub struct Driver {
     access: facts::AccessTold,
 }
 
+/// Why a driver does not go on, although its core would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp<E> {
+    /// For whoever started it.
+    pub why: E,
+    /// For the end of what is recorded, where no text of an error belongs.
+    pub recorded: &'static str,
+}
+
+/// Whoever drops a driver that runs has nothing more to do with it: that is an end too. After a panic there is none.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.tapes.close("abandoned", &self.daemon);
+        }
+    }
+}
+
 impl Driver {
     /// Makes the core and carries out what it wants first. Must be called inside the runtime that will drive it.
     ///
@@ -166,6 +187,8 @@ impl Driver {
             registrations: Mutex::default(),
             reach: Reach::default(),
             line: Mutex::default(),
+            heard: watch::Sender::new(()),
+            has_work: SetOnce::new(),
         });
         let mut effects = Effects::new();
         let now = host.clock.now();
@@ -207,17 +230,37 @@ impl Driver {
     }
 
     /// Drives the core until it wants the process to end.
-    pub async fn run(mut self) -> ExitReport {
-        while self.exit.is_none() {
-            self.wait().await;
+    pub async fn run(self) -> ExitReport {
+        match self.run_unless(std::future::pending::<GivenUp<std::convert::Infallible>>()).await {
+            Ok(report) => report,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Drives the core until it wants the process to end, or until `give_up` says why there is no sense in going on. What was recorded
+    /// ends with a reason in both cases.
+    ///
+    /// # Errors
+    /// What `give_up` says.
+    pub async fn run_unless<E>(mut self, give_up: impl Future<Output = GivenUp<E>>) -> Result<ExitReport, E> {
+        tokio::pin!(give_up);
+        let given_up = loop {
+            if self.exit.is_some() {
+                break None;
+            }
+            tokio::select! {
+                biased;
+                given_up = &mut give_up => break Some(given_up),
+                () = self.wait() => {}
+            }
             for _ in 0..BURST {
                 let Ok(event) = self.events.try_recv() else { break };
                 self.step(&event);
             }
-        }
-        // After a restart runs go on without this process: their supervisors do not need it. So they do where the credential is refused, which
-        // somebody will put right.
-        if self.exit.as_ref().is_none_or(|report| !report.cause.leaves_runs()) {
+        };
+        // After a restart runs go on without this process: their supervisors do not need it. So they do where the credential is refused, or
+        // nothing is found to work with, which somebody will put right.
+        if given_up.is_none() && self.exit.as_ref().is_none_or(|report| !report.cause.leaves_runs()) {
             self.end_runs().await;
         } else {
             for entry in self.host.book.all() {
@@ -230,6 +273,9 @@ impl Driver {
             request.cancel();
         }
         self.host.prober.close().await;
+        let state = crate::service::state_dir(&self.host.settings);
+        // What left the group of a program that was asked.
+        let _ = tokio::task::spawn_blocking(move || asked::end_own(&state)).await;
         // Only supervisors that wait for a task are ended.
         self.host.launcher.close().await;
         let ledger = self.host.ledger.clone();
@@ -238,10 +284,14 @@ impl Driver {
         if tokio::time::timeout(LAST_RUNS, settled).await.is_err() {
             tracing::warn!("the disk does not answer: what was written last may not survive a power cut");
         }
+        if let Some(GivenUp { why, recorded }) = given_up {
+            self.tapes.close(recorded, &self.daemon);
+            return Err(why);
+        }
         let report = self.exit.take().unwrap_or_else(|| unreachable!("the loop ends with a report"));
         facts::log_exit(&report);
-        self.tapes.close("clean", &self.daemon);
-        report
+        self.tapes.close(record::last_words(report.cause), &self.daemon);
+        Ok(report)
     }
 
     /// Kills what still runs: the core was hurried, or did not wait any longer.
@@ -297,6 +347,8 @@ impl Driver {
         }
         if matches!(event, Event::Fs { r: Ok(FsReply::Probed { .. }), .. }) {
             self.publish_agents();
+            self.publish_tasks();
+            self.host.heard.send_replace(());
         }
         let now = self.host.clock.now();
         self.daemon.handle(now, event, &mut self.effects);
@@ -313,7 +365,8 @@ impl Driver {
             self.start(effect);
         }
         self.effects = effects;
-        if stated {
+        // With its first runtime a daemon may turn out to be up.
+        if stated || another_set {
             self.publish_tasks();
         }
         if another_set {

@@ -65,6 +65,7 @@ pub(super) async fn fetch(
     if host.served().set_profiles(workspace, set.clone()) {
         say(workspace, &set);
     }
+    host.heard.send_replace(());
     Ok(ApiReply::Profiles { signature, count: u16::try_from(count).unwrap_or(u16::MAX) })
 }
 

@@ -11,7 +11,8 @@ impl Driver {
     pub(super) fn publish_tasks(&self) {
         let view = self.daemon.view();
         let state = match view.stop_phase() {
-            StopPhase::Serving if view.is_ready() => DaemonState::Running,
+            // A core that has tried everything is ready; with nothing to run tasks with the daemon waits for something, or ends.
+            StopPhase::Serving if view.is_ready() && self.host.has_work() => DaemonState::Running,
             StopPhase::Serving => DaemonState::Starting,
             _ if view.is_draining() => DaemonState::Draining,
             _ => DaemonState::Stopping,

@@ -3,7 +3,7 @@
 use crate::trace_sink::{Sink, SinkError, Tap};
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
-use longshore_core::effect::Effect;
+use longshore_core::effect::{Effect, ExitCause};
 use longshore_core::event::Event;
 use longshore_core::rng::Seed;
 use longshore_core::time::Now;
@@ -22,6 +22,16 @@ pub enum Record {
     },
     /// The whole history in a new file. If it cannot be made, the daemon does not start.
     Whole(PathBuf),
+}
+
+/// What the last line of a recording says of an end that the core wanted.
+pub(super) const fn last_words(cause: ExitCause) -> &'static str {
+    match cause {
+        // Which of the two it was is in the last step.
+        ExitCause::Stopped | ExitCause::Restarting => "clean",
+        ExitCause::Unauthorized => "the server refused the credential",
+        _ => "ended",
+    }
 }
 
 /// All recordings of one life.

@@ -42,6 +42,12 @@ impl Served {
         self.0.get(workspace)?.profiles.as_ref()?.all.iter().find(|profile| profile.id == *id).cloned()
     }
 
+    /// Whether one of its custom runtimes can be used here; `None` if nobody has told of them.
+    pub(super) fn has_usable(&self, workspace: &WorkspaceId) -> Option<bool> {
+        let set = self.0.get(workspace)?.profiles.as_ref()?;
+        Some(set.all.iter().any(|profile| profile.here.is_ok()))
+    }
+
     /// Keeps what a registration, or a look at them, said of the repositories.
     pub(super) fn set_repos(&mut self, workspace: &WorkspaceId, repos: Repos) {
         self.0.entry(workspace.clone()).or_default().repos = Arc::new(repos);

@@ -247,3 +247,76 @@ async fn the_trace_is_given_up_to_the_last_step() {
     let none = start().ask("GET /trace", "").await;
     assert!(status(&none) == "404" && none.contains("no flight recorder"), "{none}");
 }
+
+/// Asks as a user who is neither root nor the owner of the server. Only root can.
+#[cfg(target_os = "linux")]
+fn ask_as_another_user(port: u16, line: &str) -> String {
+    use nix::unistd::{Uid, setfsuid};
+    use std::io::{Read as _, Write as _};
+    const NOBODY: u32 = 65534;
+    // It is of the thread alone, and new sockets belong to it.
+    setfsuid(Uid::from_raw(NOBODY));
+    assert_eq!(setfsuid(Uid::from_raw(NOBODY)).as_raw(), NOBODY, "root can be anybody");
+    let mut tcp = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connected");
+    tcp.set_read_timeout(Some(PATIENCE)).expect("set");
+    let length = if line.starts_with("POST") { "Content-Length: 0\r\n" } else { "" };
+    tcp.write_all(format!("{line} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n").as_bytes()).expect("sent");
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).expect("answered");
+    answer
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn another_user_gets_health_and_nothing_else() {
+    use crate::trace_sink::tests::life::Life;
+    use crate::trace_sink::tests::{header, record};
+    use crate::trace_sink::{MIN_BUDGET, Sink};
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can be another user; how it is decided has a test of its own");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut life = Life::new(2);
+    let mut sink =
+        Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("a recorder");
+    record(&mut sink, &mut life, 5);
+    let mut running = start_with(sink.tap());
+    let port = running.port;
+    let ask = |line: &'static str| {
+        let asked = std::thread::spawn(move || ask_as_another_user(port, line));
+        async move { tokio::task::spawn_blocking(|| asked.join()).await.expect("no panic").expect("no panic") }
+    };
+    assert_eq!(status(&ask("GET /health").await), "200");
+    for line in ["GET /trace", "HEAD /trace", "POST /shutdown", "POST /shutdown?how=drain"] {
+        let answer = ask(line).await;
+        assert_eq!(status(&answer), "403", "{line}: {answer}");
+        assert!(!answer.contains("\"rec\""), "{line}: {answer}");
+        assert!(line.starts_with("HEAD") || answer.contains("belongs to another user"), "{line}: {answer}");
+    }
+    assert!(running.shutdowns.try_recv().is_err());
+    assert_eq!(status(&running.ask("GET /trace", "").await), "200", "its owner has it");
+    sink.close("stopped", &life.daemon);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_request_of_somebody_who_has_gone_stops_nothing() {
+    let listener = HealthListener::bind(0).expect("a free port");
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, listener.port())).await.expect("connected");
+    let request = "POST /shutdown HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+    tcp.write_all(request.as_bytes()).await.expect("sent");
+    drop(tcp);
+    let (_snapshots, seen) = watch::channel(HealthSnapshot::default());
+    let (wishes, mut shutdowns) = mpsc::channel(1);
+    let port = listener.port();
+    tokio::spawn(listener.serve(HealthIdentity::default(), Arc::new(Clock::start()), seen, None, wishes));
+    // Connections are taken in their order, and the wish of one that has gone is told when it ends.
+    let mut next = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("connected");
+    next.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    timeout(PATIENCE, next.read_to_string(&mut answer)).await.expect("in time").expect("answered");
+    assert_eq!(status(&answer), "200", "{answer}");
+    assert!(timeout(PATIENCE, shutdowns.recv()).await.expect("in time").is_some());
+    assert!(shutdowns.try_recv().is_err(), "one of two");
+}

@@ -5,6 +5,7 @@ use super::body::{Handover, TrackedBody};
 use super::credential::Credential;
 use super::error::CallError;
 use super::limit::Limit;
+use super::proxy::{self, ProxyError};
 use super::read::{self, MAX_REPLY, ReadError};
 use super::request::{Reply, Request};
 use crate::secret::Secret;
@@ -47,8 +48,11 @@ pub enum ClientError {
     /// A value cannot be sent.
     #[error("the {0} cannot be sent in a header: it is empty, or holds something other than visible ASCII")]
     Header(&'static str),
-    /// TLS or a proxy is not set up.
-    #[error("HTTP cannot be set up: {0}; check the CA certificates and the proxy settings")]
+    /// A variable names a proxy for the server that cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// TLS is not set up.
+    #[error("HTTP cannot be set up: {0}; check the CA certificates")]
     Setup(String),
 }
 
@@ -57,6 +61,8 @@ pub struct Client {
     base: BaseUrl,
     headers: HeaderMap,
     credential: Credential,
+    /// The variable that names the proxy on the way, if there is one.
+    proxy: Option<&'static str>,
     /// It can change while calls are running.
     http: RwLock<reqwest::Client>,
 }
@@ -69,8 +75,12 @@ impl fmt::Debug for Client {
 
 impl Client {
     /// Sets a client up; nothing is sent yet. Proxies are those of the usual environment variables.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
     pub fn new(config: &ClientConfig) -> Result<Self, ClientError> {
         let base = BaseUrl::parse(&config.base_url)?;
+        let proxy = proxy::variable_for(&base, |name| std::env::var_os(name))?;
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("x-client-platform", "daemon"),
@@ -82,7 +92,7 @@ impl Client {
             headers.insert(HeaderName::from_static(name), value);
         }
         let http = RwLock::new(build(&base)?);
-        Ok(Self { base, headers, credential: Credential::new(&config.token)?, http })
+        Ok(Self { base, headers, credential: Credential::new(&config.token)?, proxy, http })
     }
 
     /// Where the server is.
@@ -127,7 +137,8 @@ impl Client {
         // One limit for the whole call: what is left after the head is what the body may take.
         let expired = limit.expired();
         tokio::pin!(expired);
-        let mut response = send(builder, handover, expired.as_mut()).await?;
+        let sent = send(builder, handover, expired.as_mut()).await;
+        let mut response = sent.map_err(|error| self.with_way(error))?;
 
         let status = response.status().as_u16();
         self.credential.heard(token, status, response.headers());
@@ -148,6 +159,16 @@ impl Client {
             Err(ReadError::Broken(error)) => Err(CallError::Unknown {
                 why: format!("the answer ({status}) broke off: {}", causes(&error)),
             }),
+        }
+    }
+
+    /// Names the proxy on the way of a request that did not go out: the one that answers, or does not, may be that.
+    pub(crate) fn with_way(&self, error: CallError) -> CallError {
+        match (self.proxy, error) {
+            (Some(variable), CallError::NotSent { why }) => {
+                CallError::NotSent { why: format!("{why} (by way of the proxy in {variable})") }
+            }
+            (_, error) => error,
         }
     }
 

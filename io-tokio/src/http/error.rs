@@ -207,7 +207,7 @@ impl fmt::Display for Rejection {
         match self.kind {
             _ if status == 407 => write!(
                 f,
-                "a proxy on the way wants a login ({status}): put user and password into the proxy's URL in HTTP_PROXY or HTTPS_PROXY"
+                "a proxy on the way wants a login ({status}): put user and password into the proxy's URL in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
             ),
             RejectKind::Unauthorized => {
                 write!(f, "the server does not take our token ({status}: {said}); log in again")?;

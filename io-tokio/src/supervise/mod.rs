@@ -33,6 +33,7 @@
 //!
 //! Numbers of processes are believed only together with their start time and the boot id.
 
+pub mod asked;
 mod cgroup;
 mod client;
 mod exec_call;

@@ -1,5 +1,6 @@
-#[path = "../../../core/tests/life/mod.rs"]
-pub(crate) mod life;
+pub(crate) mod life {
+    pub(crate) use longshore_core::script::Life;
+}
 
 use super::segments::MOST_SEGMENTS;
 use super::*;

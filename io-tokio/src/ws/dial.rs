@@ -42,7 +42,8 @@ pub async fn connect(
 
     let expired = limit.expired();
     tokio::pin!(expired);
-    let mut response = http::send(request, None, expired.as_mut()).await?;
+    let sent = http::send(request, None, expired.as_mut()).await;
+    let mut response = sent.map_err(|error| client.with_way(error))?;
     let status = response.status();
     client.credential().heard(token, status.as_u16(), response.headers());
     if status.is_success() {

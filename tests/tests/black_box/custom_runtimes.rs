@@ -1,6 +1,7 @@
 //! Custom runtimes of a workspace: registered, run with their own program and arguments, changed and removed while the daemon runs.
 
 use crate::bed::{Bed, WITHIN, executable};
+use crate::service::local;
 use longshore_core::id::{ProfileId, RuntimeId};
 use longshore_core::plane::{Plane, ProfileSpec, Repo};
 use longshore_io_tokio::plane::{Action, Config, Request, Rule, Server, TaskSpec};
@@ -226,5 +227,59 @@ async fn the_repositories_of_a_registration_are_kept_by_workspace() {
     );
     assert!(!known.repos_version.is_empty() && !known.settings.names_co_author());
     assert!(bed.daemon.repos("another").repos.is_empty());
+    bed.daemon.stop().await;
+}
+
+/// A home on a machine that has `my-agent`, and no agent CLI that the daemon knows.
+fn without_agents(plane: &Server) -> Home {
+    let home = Home::new(executable(), plane).env("MULTICA_CLAUDE_PATH", "/nowhere/claude");
+    let path = home.path_with_agents();
+    let home = home.env("PATH", path);
+    fs::remove_file(home.agent("claude")).expect("it was there");
+    home.install("my-agent", &format!("[ \"$1\" = code ] && shift 2\n{}", home.double()));
+    home
+}
+
+#[tokio::test]
+async fn cli_135_a_machine_with_custom_runtimes_alone_works_and_can_be_restarted() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let profile = plane.add_profile(WORKSPACE, mine()).expect("a profile");
+    let home = without_agents(&plane);
+    let daemon = home.start();
+    let bed = Bed { daemon, home, plane };
+    let runtime = runtime_of(&bed.plane, &profile, true).await;
+    bed.linked().await;
+    let (_, health) = local(&bed.home, "GET", "/health").await;
+    let health: Value = serde_json::from_str(&health).expect("JSON");
+    assert_eq!((&health["agents"], &health["state"]), (&Value::from([""; 0].to_vec()), &"running".into()));
+    let task = bed.enqueue(of(&runtime));
+    bed.completed(&task).await;
+
+    let said = bed.home.run(&["daemon", "restart"]).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let next = bed.enqueue(of(&runtime));
+    bed.completed(&next).await;
+    assert_eq!(bed.home.run(&["daemon", "stop"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn cli_135_a_daemon_without_agents_is_up_only_when_it_has_heard_of_a_custom_runtime() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let profile = plane.add_profile(WORKSPACE, mine()).expect("a profile");
+    let route = "/api/daemon/workspaces/*/runtime-profiles";
+    let fails = plane.fault(Rule::new("GET", route, Action::error(500, "no database")));
+    let home = without_agents(&plane);
+    let daemon = home.start();
+    let bed = Bed { daemon, home, plane };
+    bed.plane.wait_for_requests(2, WITHIN, is_fetch).await.expect("it asks again");
+    bed.logs("waits for the server to tell of custom runtimes").await;
+    let (_, health) = local(&bed.home, "GET", "/health").await;
+    assert!(health.contains("\"state\":\"starting\""), "{health}");
+    fails.remove();
+    let runtime = runtime_of(&bed.plane, &profile, true).await;
+    let task = bed.enqueue(of(&runtime));
+    bed.completed(&task).await;
+    let (_, health) = local(&bed.home, "GET", "/health").await;
+    assert!(health.contains("\"state\":\"running\""), "{health}");
     bed.daemon.stop().await;
 }

@@ -77,3 +77,26 @@ async fn agents_of_a_daemon_that_lives_are_not_touched_by_another_one_of_its_pro
         assert!(daemon.stop().await.status.success(), "{}", daemon.log());
     }
 }
+
+#[tokio::test]
+async fn what_a_program_leaves_that_was_asked_for_its_version_does_not_outlive_a_killed_daemon_for_long() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(executable(), &plane);
+    let double = home.double();
+    let started = home.dir().join("started");
+    let escapes = format!("setsid sleep 600 >/dev/null 2>&1 & echo $! >>'{}'", started.display());
+    home.install("claude", &format!("case $* in *--version*) {escapes} ;; esac\n{double}"));
+    let daemon = home.start();
+    plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
+    let started = fs::read_to_string(&started).expect("it was asked");
+    let escaped: i32 = started.lines().next().expect("a process").parse().expect("a number");
+    daemon.kill().await;
+    assert!(is_alive(escaped), "it leads a session of its own");
+
+    let next = home.start();
+    registered_again(&plane).await;
+    assert!(wait_for_end(escaped, WITHIN).await, "{}", next.log());
+    let ended = next.stop().await;
+    assert!(ended.status.success() && ended.log.contains("had asked for a version"), "{}", ended.log);
+    assert_eq!(home.processes(), [0; 0], "an orderly end leaves nothing of that kind");
+}

@@ -34,3 +34,4 @@ mod starts;
 mod stop_kinds;
 mod streams;
 mod tls;
+mod unfit;

@@ -1,13 +1,10 @@
 //! The page that `longshore trace render` makes, in a real browser, with a trace of 100 000 steps.
 #![cfg(target_os = "linux")]
 
-#[path = "../../../core/tests/life/mod.rs"]
-mod life;
-
 mod browser;
 
 use browser::{Browser, installed};
-use life::Life;
+use longshore_core::script::Life;
 use longshore_core::trace::{Header, encode};
 use serde_json::Value;
 use std::fs::File;

@@ -39,6 +39,8 @@ pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
 }
 
 #[cfg(target_os = "linux")]
+pub(in crate::supervise) use by_marker::kill_where;
+#[cfg(target_os = "linux")]
 use by_marker::{kill_marked, reap_adopted};
 
 #[cfg(target_os = "linux")]
@@ -62,14 +64,31 @@ mod by_marker {
         }
         let group = group.and_then(|path| Group::of_run(path, marker));
         let entry = format!("{MARKER_VARIABLE}={marker}");
+        let (seen, unkilled) = kill_all_of(|pid| is_marked(pid, &entry), group.as_ref());
+        if let Some(group) = group {
+            group.end();
+        }
+        (seen.into_values().take(MAX_NAMED).collect(), unkilled)
+    }
+
+    /// Kills every process for which this holds, and all that those have started. Gives how many there were.
+    pub(in crate::supervise) fn kill_where(is_ours: impl Fn(i32) -> bool) -> usize {
+        kill_all_of(is_ours, None).0.len()
+    }
+
+    /// What was seen, by its number and start time, and what could not be killed within [`KILL_LIMIT`].
+    fn kill_all_of(
+        is_ours: impl Fn(i32) -> bool,
+        group: Option<&Group>,
+    ) -> (BTreeMap<(i32, u64), Process>, Vec<Process>) {
         let until = Instant::now() + KILL_LIMIT;
         let mut seen = BTreeMap::new();
         let unkilled = loop {
-            let left = left_of(&entry, group.as_ref());
+            let left = left_of(&is_ours, group);
             if left.is_empty() || Instant::now() >= until {
                 break left.iter().take(MAX_NAMED).map(Stat::process).collect();
             }
-            if let Some(group) = &group {
+            if let Some(group) = group {
                 group.kill();
             }
             for stat in left {
@@ -78,24 +97,21 @@ mod by_marker {
             }
             std::thread::sleep(PASS);
         };
-        if let Some(group) = group {
-            group.end();
-        }
         for (pid, started) in seen.keys() {
             reap_adopted(Some(&Identity { pid: *pid, started: Some(*started) }));
         }
-        (seen.into_values().take(MAX_NAMED).collect(), unkilled)
+        (seen, unkilled)
     }
 
-    /// What carries the marker, what is in the group, and all that those have started.
-    fn left_of(entry: &str, group: Option<&Group>) -> Vec<Stat> {
+    /// What carries a marker, what is in the group, and all that those have started.
+    fn left_of(is_ours: impl Fn(i32) -> bool, group: Option<&Group>) -> Vec<Stat> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let members = group.map(Group::members).unwrap_or_default();
         let mut found = BTreeMap::new();
         for pid in pids().filter(|pid| *pid != me) {
             // Read first: the signal goes only to a process that still has this start time.
             let Some(stat) = Stat::of(pid).filter(|stat| !stat.dead) else { continue };
-            if members.contains(&pid) || is_marked(pid, entry) {
+            if members.contains(&pid) || is_ours(pid) {
                 found.insert(pid, stat);
             }
         }

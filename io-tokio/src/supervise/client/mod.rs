@@ -17,6 +17,8 @@ mod watch;
 
 pub use error::{AttachError, LaunchError, PrepareError, SpawnError, StdinError};
 pub use launcher::Launcher;
+#[cfg(target_os = "linux")]
+pub(super) use lost::kill_where;
 pub use pair::{Pair, Ready};
 pub use run::{Position, Run, RunEvent};
 pub use spec::{Credit, DEFAULT_LEFTOVER_GRACE, DEFAULT_SPOOL_BUDGET, LaunchSpec};

@@ -4,11 +4,10 @@ use super::*;
 use crate::trace::check::{Check, check};
 use crate::trace::replay::{Replay, replay};
 use crate::trace::shrink::{Shrink, shrink};
-use crate::trace_sink::tests::life::Life;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use longshore_core::script::Search;
-use longshore_core::trace::{MAX_LINE, encode};
+use longshore_core::script::{Life, Mark, Search};
+use longshore_core::trace::{MAX_LINE, StepNumber, encode};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -19,19 +18,9 @@ use tempfile::TempDir;
 
 /// A recorded life, with a checkpoint after each 50 steps.
 pub(crate) fn recorded(seed: u64, steps: usize) -> String {
-    let mut life = Life::new(seed);
-    let mut lines = Vec::new();
-    let header = Header::new("test", life.config.clone(), life.seed, life.start);
-    encode::header(&mut lines, &header).expect("encodes");
-    encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
-    for _ in 0..steps {
-        let (now, event) = life.step();
-        encode::step(&mut lines, life.n, now, &event, life.fx.as_slice()).expect("encodes");
-        if life.n.is_multiple_of(50) {
-            encode::checkpoint(&mut lines, life.n, &life.daemon).expect("encodes");
-        }
-    }
-    encode::end(&mut lines, life.n, "stopped").expect("encodes");
+    let mark = |n: StepNumber| if n.is_multiple_of(50) { Mark::Checkpoint } else { Mark::None };
+    let mut lines = Life::recorded(seed, steps, mark);
+    encode::end(&mut lines, steps as u64, "stopped").expect("encodes");
     String::from_utf8(lines).expect("a trace is text")
 }
 

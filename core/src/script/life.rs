@@ -1,31 +1,51 @@
-//! A life of a daemon for tests: a small world that answers every effect, out of order and sometimes badly, by its own seed.
-//! By the seed it also asks per runtime, bounds its provider, or meets a server that takes no terminal report.
-//! It uses the public API only.
+//! A life of a daemon for tests of what reads traces: a small world that answers every effect, out of order and sometimes badly, by
+//! its own seed, and the trace of it. By the seed it also asks per runtime, bounds its provider, or meets a server that takes no
+//! terminal report.
+//!
+//! [`World`](super::World) can do more, and asks for every decision; this one needs a number and nothing else. It uses the public
+//! API only.
 
-use longshore_core::config::{ClaimMode, Config};
-use longshore_core::daemon::Daemon;
-use longshore_core::effect::{ApiCall, Effect, Effects, FsCall, KillStep, WsCmd};
-use longshore_core::error::{ApiError, Refusal};
-use longshore_core::event::{
+use crate::config::{ClaimMode, Config};
+use crate::daemon::Daemon;
+use crate::effect::{ApiCall, Effect, Effects, FsCall, KillStep, WsCmd};
+use crate::error::{ApiError, Refusal};
+use crate::event::{
     ApiReply, ClaimKey, Event, FsReply, Offer, Probed, Registered, RunEnd, RunEvent, RunOutcome, Standing,
     TaskStatus, WsEvent,
 };
-use longshore_core::id::OpId;
-use longshore_core::reason::FailReason;
-use longshore_core::rng::Seed;
-use longshore_core::time::{Instant, Now, UnixMillis};
+use crate::id::OpId;
+use crate::reason::FailReason;
+use crate::rng::Seed;
+use crate::time::{Instant, Now, UnixMillis};
+use crate::trace::{Header, StepNumber, encode};
 use std::collections::BTreeSet;
 
+/// What is recorded after a step, beside the step itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Nothing.
+    None,
+    /// A digest of the state.
+    Digest,
+    /// The whole state.
+    Checkpoint,
+}
+
 /// A daemon and its world.
-pub(crate) struct Life {
-    pub(crate) config: Config,
-    pub(crate) seed: Seed,
-    pub(crate) start: Now,
-    pub(crate) daemon: Daemon,
-    /// Effects of the last step.
-    pub(crate) fx: Effects,
-    /// Number of the last step.
-    pub(crate) n: u64,
+#[derive(Debug)]
+pub struct Life {
+    /// The daemon's settings.
+    pub config: Config,
+    /// Seed of the daemon's generator; the world has one of its own that begins with the same number.
+    pub seed: Seed,
+    /// When the daemon was created.
+    pub start: Now,
+    /// The daemon, after the last step.
+    pub daemon: Daemon,
+    /// Effects of the last step, or of the creation.
+    pub fx: Effects,
+    /// Number of the last step; 0 is the creation.
+    pub n: StepNumber,
     now: Now,
     pending: Vec<Event>,
     open: BTreeSet<OpId>,
@@ -35,7 +55,7 @@ pub(crate) struct Life {
 
 impl Life {
     /// Creates the daemon: its first effects are in `fx`.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let mut config = Config { slots: 4, ..Config::default() };
         if seed % 3 == 1 {
             config.claim_mode = ClaimMode::PerRuntime;
@@ -47,7 +67,10 @@ impl Life {
     }
 
     /// The same with settings of the caller's.
-    pub(crate) fn with(config: Config, seed: u64) -> Self {
+    ///
+    /// # Panics
+    /// If they are out of bounds.
+    pub fn with(config: Config, seed: u64) -> Self {
         let start = Now::new(Instant::from_millis(5), UnixMillis(1_764_000_000_000));
         let (seed, mut fx) = (Seed(seed), Effects::new());
         let daemon = Daemon::new(config.clone(), seed, start, &mut fx).expect("settings are in bounds");
@@ -68,8 +91,32 @@ impl Life {
         life
     }
 
-    /// One step: something that is due, or the next deadline.
-    pub(crate) fn step(&mut self) -> (Now, Event) {
+    /// A whole life as a trace, as a daemon records it: the header, the creation and so many steps, each with what `mark` says of its
+    /// number. The caller may add an end.
+    ///
+    /// # Panics
+    /// If something cannot be encoded, which is a bug.
+    pub fn recorded(seed: u64, steps: usize, mark: impl Fn(StepNumber) -> Mark) -> Vec<u8> {
+        let (mut life, mut lines) = (Self::new(seed), Vec::new());
+        let header = Header::new("test", life.config.clone(), life.seed, life.start);
+        encode::header(&mut lines, &header).expect("encodes");
+        encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
+        for _ in 0..steps {
+            let (now, event) = life.step();
+            encode::step(&mut lines, life.n, now, &event, life.fx.as_slice()).expect("encodes");
+            match mark(life.n) {
+                Mark::None => {}
+                Mark::Digest => encode::digest(&mut lines, life.n, life.daemon.digest()).expect("encodes"),
+                Mark::Checkpoint => {
+                    encode::checkpoint(&mut lines, life.n, &life.daemon).expect("encodes");
+                }
+            }
+        }
+        lines
+    }
+
+    /// One step: something that is due, or the next deadline. Gives when it was, and what.
+    pub fn step(&mut self) -> (Now, Event) {
         let event = if self.pending.is_empty() || self.below(8) == 0 {
             let at = self.daemon.next_wakeup().map_or(self.now.mono, |(at, _)| at);
             self.now.mono = self.now.mono.max(at);
@@ -82,8 +129,8 @@ impl Life {
         self.handle(event)
     }
 
-    /// One step with an event of the caller's.
-    pub(crate) fn handle(&mut self, event: Event) -> (Now, Event) {
+    /// One step with an event of the caller's, at the time of the step before.
+    pub fn handle(&mut self, event: Event) -> (Now, Event) {
         self.now.wall =
             UnixMillis(self.start.wall.0 + i64::try_from(self.now.mono.as_millis()).expect("a test's time"));
         self.n += 1;
