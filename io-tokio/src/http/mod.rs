@@ -31,6 +31,6 @@ pub(crate) use client::{refusal, send};
 pub use credential::{Credential, Replaced};
 pub use error::{CallError, RejectKind, Rejection};
 pub use limit::Limit;
-pub use read::{MAX_ERROR_BODY, MAX_REPLY};
+pub use read::MAX_ERROR_BODY;
 pub use request::{Reply, Request};
 pub use retry_after::{MAX_RETRY_AFTER, MIN_RETRY_AFTER};
