@@ -333,7 +333,10 @@ async fn a_huge_answer_is_not_taken() {
 
 #[tokio::test]
 async fn an_answer_that_says_more_than_its_route_can_is_not_taken() {
-    let padded = |bytes: usize| reply(200, "", &format!("{:1$}", r#"{"status":"running"}"#, bytes));
+    let padded = |bytes: usize| {
+        let said = r#"{"status":"running"}"#;
+        reply(200, "", &format!("{said}{}", " ".repeat(bytes - said.len())))
+    };
     let most = routes::STATUS.most;
     let server = TestServer::answering(padded(most)).await;
     let status = server.client().status(&TaskId::new("t"), LONG).await.expect("within its bound");

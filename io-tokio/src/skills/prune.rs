@@ -135,6 +135,7 @@ mod tests {
     /// A skill that is kept, with one file of it by itself, last used so long ago.
     fn kept(root: &Path, age: Duration) -> PathBuf {
         let (skill, at) = (demo(), place(&demo()));
+        fs::create_dir_all(root).expect("a root");
         store(root, &at, &skill).expect("kept");
         let files = root.join(at.files()).join("ref");
         fs::create_dir_all(&files).expect("made");
