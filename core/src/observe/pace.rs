@@ -20,13 +20,13 @@ struct Owed {
 pub(super) struct PaceBook {
     /// By runtime; `None` is the poller for all.
     owed: BTreeMap<Option<RuntimeId>, Owed>,
-    /// The poller whose claim ended in this step.
-    ended: Option<Option<RuntimeId>>,
+    /// The pollers whose claim ended in this step: one at most.
+    ended: Vec<Option<RuntimeId>>,
 }
 
 impl PaceBook {
     pub(super) fn begin(&mut self) {
-        self.ended = None;
+        self.ended.clear();
     }
 
     fn now(&mut self, at: &At<'_>, of: Option<RuntimeId>) -> &mut Owed {
@@ -45,13 +45,15 @@ impl PaceBook {
         let owed = self.now(at, of.clone());
         owed.least += cost;
         owed.most += cost;
-        self.ended = Some(of);
+        self.ended.push(of);
     }
 
     /// It brought a task.
     pub(super) fn brought(&mut self) {
-        if let Some(owed) = self.ended.as_ref().and_then(|of| self.owed.get_mut(of)) {
-            owed.least = Duration::ZERO;
+        for of in &self.ended {
+            if let Some(owed) = self.owed.get_mut(of) {
+                owed.least = Duration::ZERO;
+            }
         }
     }
 
@@ -73,7 +75,10 @@ impl PaceBook {
     pub(super) fn sent(&mut self, at: &At<'_>, of: Option<&RuntimeId>, found: &mut Found) {
         let owed = self.now(at, of.cloned()).least;
         found.require(owed <= CREDIT, "CLAIM-PACE", || {
-            format!("tasks are asked for {} ms too soon after claims in vain", (owed - CREDIT).as_millis())
+            format!(
+                "tasks are asked for {} ms too soon after claims in vain",
+                owed.saturating_sub(CREDIT).as_millis()
+            )
         });
     }
 
