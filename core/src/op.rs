@@ -215,6 +215,11 @@ impl Ops {
         self.strays
     }
 
+    /// What this request is, if it is on its way.
+    pub(crate) fn get(&self, op: OpId) -> Option<&OpKind> {
+        self.open.get(&op)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (OpId, &OpKind)> {
         self.open.iter().map(|(op, kind)| (*op, kind))
     }

@@ -48,6 +48,8 @@ pub enum TimerKey {
     PollOne(RuntimeId),
     /// A claim of unknown fate may have brought tasks: none is sent before.
     HoldOff,
+    /// Claims that bring nothing follow each other fast enough.
+    Pace,
     /// The collector's next round.
     Gc,
     /// A heartbeat is due.

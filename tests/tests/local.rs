@@ -184,6 +184,33 @@ fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
 }
 
 #[test]
+fn a_copy_of_a_run_is_refused_and_its_original_goes_on() {
+    let bench = bench();
+    let gate = bench.path().join("gate");
+    let script = json!([
+        { "say": "Begun." },
+        { "count": { "until": gate.display().to_string(), "every": 20 } },
+        { "result": "All done." },
+    ]);
+    killed_once_begun(&bench, &format!("Do it. longshore-double: {script}"));
+    let place = places(&bench).pop().expect("a place");
+    let copy = bench.path().join("copy");
+    let copied = Command::new("cp").args(["-a", "--"]).arg(&place).arg(&copy).status();
+    assert!(copied.expect("it ran").success());
+    let output = local(&bench, &["--resume", "copy"]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
+    let told = format!("this is a copy of {}", place.display());
+    assert!(err.contains(&told) && err.contains("copy/origin"), "{err}");
+    std::fs::write(&gate, "").expect("written");
+    let output = local(&bench, &["--resume", place.to_str().expect("text")]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.ends_with("\nAll done.\n"), "{out}\n{err}");
+    assert_eq!(out.matches("Begun.").count(), 1, "the agent that was there went on: {out}");
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
 fn a_run_is_recorded_where_that_is_wanted_and_nothing_is_written_over() {
     let bench = bench();
     let prompt = r#"longshore-double: [{"say":"Done."}]"#;

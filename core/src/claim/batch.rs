@@ -5,6 +5,7 @@
 
 use crate::backoff::{Backoff, Failures};
 use crate::claim::gate::ClaimGate;
+use crate::claim::pace::Pace;
 use crate::claim::slots::Slots;
 use crate::claim::transport::Transport;
 use crate::effect::ClaimScope;
@@ -33,6 +34,8 @@ pub(crate) struct BatchPoller {
     nudged: bool,
     /// The server asked to be left alone until then; no wakeup shortens that.
     not_before: Option<Instant>,
+    #[serde(default)]
+    pace: Pace,
 }
 
 impl BatchPoller {
@@ -96,6 +99,13 @@ impl BatchPoller {
         if self.not_before.is_some_and(|at| at > cx.now.mono) {
             return;
         }
+        if !self.wants_any() {
+            return;
+        }
+        if let Some(at) = self.pace.wait(cx) {
+            cx.arm_at(TimerKey::Pace, at);
+            return;
+        }
         self.not_before = None;
         let Some((scope, max)) = self.next_scope(slots, runtimes) else { return };
         let Some(pass) = gate.enter() else { return };
@@ -105,6 +115,11 @@ impl BatchPoller {
             slots.take_room(provider, max);
         }
         self.open = Some(transport.send(cx, runtimes.generation(), (hold, pass, scope)));
+    }
+
+    /// Whether anything is wanted.
+    fn wants_any(&self) -> bool {
+        self.all || !self.named.is_empty() || !self.providers.is_empty()
     }
 
     /// What to ask for next, and for how many tasks: never zero, never more than free slots.
@@ -194,11 +209,14 @@ impl BatchPoller {
         self.open = None;
         self.failures.reset();
         if fresh {
+            self.pace.forgive();
             match scope {
                 ClaimScope::All | ClaimScope::AllBut { .. } => self.want_all(),
                 ClaimScope::Only { provider } => self.want_provider(provider.clone()),
                 ClaimScope::Named { runtimes } => runtimes.iter().for_each(|r| self.want(r.clone())),
             }
+        } else {
+            self.pace.in_vain(cx);
         }
         if matches!(scope, ClaimScope::All | ClaimScope::AllBut { .. })
             || !cx.env.timers.is_armed(&TimerKey::Poll)
@@ -211,6 +229,7 @@ impl BatchPoller {
     /// The request failed.
     pub(crate) fn failed(&mut self, cx: &mut Cx<'_>, error: ApiError) {
         self.open = None;
+        self.pace.in_vain(cx);
         let wait = wait_after(cx, error, &mut self.failures);
         if let ApiError::Throttled { retry_after_ms: Some(_) } = error {
             self.not_before = Some(cx.now.mono.after(wait));
@@ -220,8 +239,21 @@ impl BatchPoller {
         cx.arm(TimerKey::Poll, wait);
     }
 
+    /// Whether a claim waits because too many brought nothing.
+    pub(crate) fn is_paced(&self, now: Instant) -> bool {
+        self.pace.is_waiting(now)
+    }
+
+    /// A claim of unknown fate had its time, which was longer than any wait of this kind.
+    pub(crate) fn held_off(&mut self) {
+        self.pace.forgive();
+        self.due();
+    }
+
     /// Ends for good, or until it is wanted again in this mode.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self, cx: &mut Cx<'_>) {
+        cx.disarm(&TimerKey::Poll);
+        cx.disarm(&TimerKey::Pace);
         self.all = false;
         self.named.clear();
         self.providers.clear();

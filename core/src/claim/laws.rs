@@ -58,8 +58,11 @@ impl Machine for Batch {
     }
 
     fn due(&mut self, _: &mut Cx<'_>, timer: &TimerKey) {
-        assert_eq!(*timer, TimerKey::Poll);
-        self.poller.due();
+        match timer {
+            TimerKey::Poll => self.poller.due(),
+            TimerKey::Pace => {}
+            other => panic!("{other:?} is not of this machine"),
+        }
     }
 
     fn answered(&mut self, cx: &mut Cx<'_>, _: OpId, kind: ApiOp, r: Reply) {
@@ -85,6 +88,7 @@ impl Machine for Batch {
     fn close(&mut self, cx: &mut Cx<'_>) -> bool {
         assert_eq!(self.gate.close(), None, "nobody asks for the gate here");
         cx.disarm(&TimerKey::Poll);
+        cx.disarm(&TimerKey::Pace);
         true
     }
 

@@ -4,6 +4,7 @@ mod batch;
 mod gate;
 #[cfg(test)]
 mod laws;
+pub(crate) mod pace;
 mod per_runtime;
 mod recent;
 mod slots;
@@ -126,10 +127,18 @@ impl Claims {
         self.transport.takes_claims(conn);
     }
 
+    /// A request has not been answered in time. One over the connection cannot be called back once its frame was begun, and may yet bring
+    /// tasks, which the server counts as handed out: its end is waited for.
+    pub(crate) fn overdue(&mut self, cx: &Cx<'_>, op: OpId) {
+        if matches!(cx.env.ops.get(op), Some(OpKind::Api(ApiOp::ClaimOver { .. }))) {
+            self.transport.is_overdue(cx);
+        }
+    }
+
     /// A claim of unknown fate had its time: one is sent over HTTP now.
     pub(crate) fn hold_off_due(&mut self) {
         self.transport.hold_off_ended();
-        self.batch.due();
+        self.batch.held_off();
     }
 
     /// Somebody asks for the gate, or releases it. `busy` says whether tasks are about.
@@ -253,8 +262,7 @@ impl Claims {
             Ok(_) => self.batch.failed(cx, ApiError::Undecodable),
             Err(error) if error.refusal() == Some(Refusal::RouteMissing) && self.mode == ClaimMode::Auto => {
                 self.batch.failed(cx, error);
-                self.batch.rest();
-                cx.disarm(&TimerKey::Poll);
+                self.batch.rest(cx);
                 cx.fact(Fact::PerRuntimeClaims);
                 self.active = Active::PerRuntime;
                 for runtime in runtimes.claimable() {
@@ -416,11 +424,20 @@ impl Claims {
         }
         self.transport.close(cx);
         cx.disarm(&TimerKey::Poll);
+        cx.disarm(&TimerKey::Pace);
     }
 
     /// Who has the gate.
     pub(crate) const fn gate_holder(&self) -> Option<GateOwner> {
         self.gate.holder()
+    }
+
+    /// Whether a claim waits because too many brought nothing: one of this runtime, or one for all.
+    pub(crate) fn is_paced(&self, runtime: Option<&RuntimeId>, now: Instant) -> bool {
+        match runtime {
+            Some(runtime) => self.per_runtime.is_paced(runtime, now),
+            None => self.batch.is_paced(now),
+        }
     }
 
     /// Claims on their way.

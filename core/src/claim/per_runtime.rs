@@ -4,6 +4,7 @@
 use crate::backoff::Failures;
 use crate::claim::batch::wait_after;
 use crate::claim::gate::ClaimGate;
+use crate::claim::pace::Pace;
 use crate::claim::slots::Slots;
 use crate::effect::{ApiCall, ClaimOneCall};
 use crate::env::Cx;
@@ -36,6 +37,8 @@ struct Poller {
     nudged: bool,
     failures: Failures,
     not_before: Option<Instant>,
+    #[serde(default)]
+    pace: Pace,
 }
 
 /// All pollers.
@@ -70,8 +73,13 @@ impl PerRuntimePollers {
         if self.pollers.contains_key(runtime) {
             return;
         }
-        let mut poller =
-            Poller { state: State::Sleeping, nudged: false, failures: Failures::default(), not_before: None };
+        let mut poller = Poller {
+            state: State::Sleeping,
+            nudged: false,
+            failures: Failures::default(),
+            not_before: None,
+            pace: Pace::default(),
+        };
         if let Some(op) = self.left_open.remove(runtime) {
             (poller.state, poller.nudged) = (State::Claiming(op), prompted);
             self.pollers.insert(runtime.clone(), poller);
@@ -128,7 +136,7 @@ impl PerRuntimePollers {
         poller.failures.reset();
         match poller.state {
             State::Sleeping if poller.not_before.is_some_and(|at| at > cx.now.mono) => poller.nudged = true,
-            State::Sleeping => self.queue_up(cx, runtime),
+            State::Sleeping => self.prompt(cx, runtime),
             State::Claiming(_) => poller.nudged = true,
             State::Waiting(_) | State::Crowded(_) => {}
         }
@@ -137,6 +145,22 @@ impl PerRuntimePollers {
     pub(crate) fn wake_all(&mut self, cx: &mut Cx<'_>) {
         for runtime in self.pollers.keys().cloned().collect::<Vec<_>>() {
             self.wake(cx, &runtime);
+        }
+    }
+
+    /// Whether a claim of the runtime waits because too many brought nothing.
+    pub(crate) fn is_paced(&self, runtime: &RuntimeId, now: Instant) -> bool {
+        self.pollers.get(runtime).is_some_and(|p| p.state == State::Sleeping && p.pace.is_waiting(now))
+    }
+
+    /// Queues up a poller that something was said to, or has it wait if that was said too often in vain.
+    fn prompt(&mut self, cx: &mut Cx<'_>, runtime: &RuntimeId) {
+        let Some(poller) = self.pollers.get_mut(runtime) else { return };
+        if let Some(at) = poller.pace.wait(cx) {
+            poller.state = State::Sleeping;
+            cx.arm_at(TimerKey::PollOne(runtime.clone()), at);
+        } else {
+            self.queue_up(cx, runtime);
         }
     }
 
@@ -202,8 +226,14 @@ impl PerRuntimePollers {
             return;
         };
         poller.failures.reset();
-        if task || poller.nudged {
+        if task {
+            poller.pace.forgive();
             self.queue_up(cx, runtime);
+            return;
+        }
+        poller.pace.in_vain(cx);
+        if poller.nudged {
+            self.prompt(cx, runtime);
         } else {
             poller.state = State::Sleeping;
             let poll = cx.timing().poll;
@@ -217,11 +247,12 @@ impl PerRuntimePollers {
             return;
         };
         poller.state = State::Sleeping;
+        poller.pace.in_vain(cx);
         let wait = wait_after(cx, error, &mut poller.failures);
         if let ApiError::Throttled { retry_after_ms: Some(_) } = error {
             poller.not_before = Some(cx.now.mono.after(wait));
         } else if poller.nudged {
-            self.queue_up(cx, runtime);
+            self.prompt(cx, runtime);
             return;
         }
         cx.arm(TimerKey::PollOne(runtime.clone()), wait);

@@ -7,6 +7,7 @@ use crate::error::ApiError;
 use crate::event::ApiReply;
 use crate::id::{ConnGen, Generation, OpId};
 use crate::op::ApiOp;
+use crate::time::Instant;
 use crate::timer::TimerKey;
 use crate::token::{ClaimPass, SlotPermit};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ pub(crate) struct Transport {
     held_off: bool,
     /// The next claim goes over HTTP, even if the connection takes claims: otherwise a connection that loses each of them starves the queue.
     http_next: bool,
+    /// Since when the claim over the connection should have been answered: it is waited for all the same, for as long as nothing else could be
+    /// claimed anyway.
+    #[serde(default)]
+    overdue: Option<Instant>,
 }
 
 /// What the end of a claim over the connection means.
@@ -76,6 +81,7 @@ impl Transport {
     pub(super) fn send(&mut self, cx: &mut Cx<'_>, set: Generation, claim: ManyClaim) -> OpId {
         let http = std::mem::take(&mut self.http_next);
         let (hold, pass, scope) = claim;
+        self.overdue = None;
         match self.able.filter(|_| !http) {
             Some(conn) => {
                 let claim = ClaimCall::new(set, scope.clone(), &hold);
@@ -93,12 +99,18 @@ impl Transport {
         cx.api(ApiOp::Claim { hold, pass, scope }, ApiCall::Claim(call), within)
     }
 
-    /// A claim is of unknown fate.
+    /// The claim over the connection has not been answered in time.
+    pub(super) fn is_overdue(&mut self, cx: &Cx<'_>) {
+        self.overdue = Some(cx.now.mono);
+    }
+
+    /// A claim is of unknown fate. What it was waited for beyond its time counts.
     pub(super) fn hold_off(&mut self, cx: &mut Cx<'_>) {
         self.held_off = true;
         cx.fact(Fact::HeldOff);
-        let wait = cx.timing().claim_hold_off;
-        cx.arm(TimerKey::HoldOff, wait);
+        let now = cx.now.mono;
+        let until = self.overdue.take().unwrap_or(now).after(cx.timing().claim_hold_off);
+        cx.arm_at(TimerKey::HoldOff, until.max(now));
     }
 
     /// The wait is over.

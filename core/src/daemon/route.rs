@@ -88,6 +88,7 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, tasks, by_id, by_runtime, late, roots, gc, first_reports, unreached, actions);
         if r.is_ok() {
             server_answers(&mut cx, late, tasks, unreached);
+            runtimes.server_answers(&mut cx);
         }
         let fresh = matches!(r, Ok(ApiReply::Claimed { offers, .. }) if offers.iter().any(|Offer { task, .. }| {
             !by_id.contains_key(task) && !late.has(task) && !claims.is_repeat(cx.now.mono, task)
@@ -127,7 +128,7 @@ impl State {
                     runtimes.gone(&mut cx, &runtime)
                 } else {
                     let ours = super::recover::ours(&runtime, first_reports, by_runtime, tasks, late);
-                    let passing = r.as_ref().is_err_and(|error| error.is_passing());
+                    let passing = r.as_ref().err().copied().filter(|error| error.is_passing());
                     runtimes.orphans_done(&mut cx, (op, &runtime), passing, ours)
                 };
                 self.changed(changes, out);
@@ -307,6 +308,7 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, link, tasks, by_runtime, late, unreached);
         if !matches!(event, WsEvent::Down | WsEvent::Refused { .. }) {
             server_answers(&mut cx, late, tasks, unreached);
+            runtimes.server_answers(&mut cx);
         }
         if let WsEvent::Ack { claims: true, .. } = event
             && link.is_up()
@@ -442,7 +444,10 @@ impl State {
         split!(self, out => cx, runtimes, claims, beats, tasks, late, roots, gc, actions);
         match timer {
             TimerKey::Stop => self.stop_due(out),
-            TimerKey::Op(op) => cx.cancel(*op),
+            TimerKey::Op(op) => {
+                claims.overdue(&cx, *op);
+                cx.cancel(*op);
+            }
             TimerKey::Prepare(claim)
             | TimerKey::Lease(claim)
             | TimerKey::StartRetry(claim)
@@ -463,6 +468,8 @@ impl State {
             TimerKey::Late => late.send(&mut cx),
             TimerKey::Poll => claims.poll_due(),
             TimerKey::HoldOff => claims.hold_off_due(),
+            // The end of the step sends what is wanted.
+            TimerKey::Pace => {}
             TimerKey::Gc => gc.due(&mut cx, roots, tasks.is_empty()),
             TimerKey::PollOne(runtime) => claims.poll_one_due(&mut cx, runtime),
             TimerKey::Beat(runtime) => beats.due(&mut cx, runtime),

@@ -76,6 +76,11 @@ impl<'a> View<'a> {
         self.state.claims.on_their_way()
     }
 
+    /// Whether a claim waits because too many before it brought nothing: one of this runtime, or one for all if none is named.
+    pub fn is_paced(self, runtime: Option<&RuntimeId>) -> bool {
+        self.state.claims.is_paced(runtime, self.state.now.mono)
+    }
+
     /// Who has the gate, if somebody has.
     pub const fn gate_holder(self) -> Option<GateOwner> {
         self.state.claims.gate_holder()

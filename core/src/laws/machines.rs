@@ -94,7 +94,8 @@ impl Machine for Runtimes {
                 self.registered(cx, (op, &workspace), r, &|_| Ours::Nothing);
             }
             ApiOp::Orphans(runtime) => {
-                self.orphans_done(cx, (op, &runtime), r.is_err_and(ApiError::is_passing), Ours::Nothing);
+                let passing = r.err().filter(|error| error.is_passing());
+                self.orphans_done(cx, (op, &runtime), passing, Ours::Nothing);
             }
             ApiOp::Deregister { .. } => {
                 self.deregistered(cx, op);

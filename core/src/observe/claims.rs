@@ -4,6 +4,7 @@ use super::fleet::FleetBook;
 use super::gate::{About, GateBook};
 use super::ops::{Closed, What};
 use super::over::{OverBook, resolve};
+use super::pace::PaceBook;
 use super::rate::RateBook;
 use super::tasks::TaskBook;
 use super::{At, Found, api_end, is_claim, is_wake};
@@ -63,6 +64,7 @@ pub(super) struct ClaimBook {
     pub(super) gate: GateBook,
     over: OverBook,
     rate: RateBook,
+    pace: PaceBook,
     /// The hint that came in this step: for one runtime, or for all.
     hint: Option<Hint>,
     /// A runtime whose claim ended in this step, and that must be asked for at once.
@@ -89,6 +91,7 @@ impl ClaimBook {
     pub(super) fn begin(&mut self, at: &At<'_>, event: Option<&Event>) {
         (self.hint, self.kept_wake, self.carried) = (None, None, false);
         self.over.begin(at);
+        self.pace.begin();
         if let Some(Event::Gate { owner, ask }) = event {
             self.gate.asked(*owner, *ask);
             self.rate.cause(None, 1);
@@ -152,6 +155,7 @@ impl ClaimBook {
             self.over.closed(at, closed, open.runtimes);
             return;
         }
+        self.pace.closed(at, open.runtime.clone());
         match result {
             Ok(ApiReply::Claimed { offers, .. }) => {
                 self.holds.remove(&open.runtime);
@@ -185,7 +189,7 @@ impl ClaimBook {
         tasks: &TaskBook,
         found: &mut Found,
     ) {
-        self.over.effect(at, cfg, effect, found);
+        let again = self.over.effect(at, cfg, effect, found);
         match effect {
             Effect::Gate { owner, answer } => {
                 let about = About { claims: self.open.len(), tasks: tasks.active() };
@@ -195,6 +199,9 @@ impl ClaimBook {
                 op, call: ApiCall::Claim(call) | ApiCall::ClaimOver { claim: call, .. }, ..
             } => {
                 self.may_claim(at, None, found);
+                if !again {
+                    self.pace.sent(at, None, found);
+                }
                 let many = self.open.values().filter(|open| open.runtime.is_none()).count();
                 found.require(many == 0, "I3", || "two claims for many are on their way".into());
                 found.require(call.max() >= 1, "INV-40", || "a claim asks for no task".into());
@@ -214,6 +221,7 @@ impl ClaimBook {
             Effect::Api { op, call: ApiCall::ClaimOne(call), .. } => {
                 let runtime = call.runtime().clone();
                 self.may_claim(at, Some(&runtime), found);
+                self.pace.sent(at, Some(&runtime), found);
                 let twice = self.open.values().any(|open| open.runtime.as_ref() == Some(&runtime));
                 found.require(!twice, "I3", || format!("two claims for {runtime} are on their way"));
                 Self::named(std::slice::from_ref(&runtime), fleet, found);
@@ -248,10 +256,16 @@ impl ClaimBook {
                 }
             }
             Effect::Fact { fact: Fact::AccessBack | Fact::Woke { .. } } => self.caused(cfg, None),
-            Effect::Fact { fact: Fact::PerRuntimeClaims } => self.holds.retain(|of, _| of.is_none()),
+            Effect::Fact { fact: Fact::Admitted { .. } | Fact::HandedBack { .. } } => self.pace.brought(),
+            Effect::Fact { fact: Fact::HeldOff } => self.pace.forgive(None),
+            Effect::Fact { fact: Fact::PerRuntimeClaims } => {
+                self.pace.forgive_each();
+                self.holds.retain(|of, _| of.is_none());
+            }
             Effect::Runtime { runtime, change, .. } => match change {
                 RuntimeChange::Claimable => {
                     self.caused(cfg, Some(runtime));
+                    self.pace.forgive(Some(runtime));
                     // INV-39: its first poll has its own time.
                     let until = at.now.after(first_poll(runtime, at.timing.poll));
                     self.holds.insert(Some(runtime.clone()), Hold { until, hard: false, rule: "INV-39" });
@@ -334,6 +348,7 @@ impl ClaimBook {
         found: &mut Found,
     ) {
         self.gate.settle(self.open.len(), found);
+        self.pace.settle(at, view, found);
         self.gate.holds(view.gate_holder(), found);
         let idle = self.open.values().all(|open| open.runtime.is_some());
         let hard = |of: &Option<RuntimeId>| self.holds.get(of).is_some_and(|h| h.hard && h.until > at.now);
@@ -346,6 +361,7 @@ impl ClaimBook {
         }
         let asked = |runtime: &RuntimeId| {
             hard(&Some(runtime.clone()))
+                || view.is_paced(Some(runtime))
                 || !fleet.is_claimable(runtime)
                 || self.open.values().any(|open| open.runtime.as_ref() == Some(runtime))
         };

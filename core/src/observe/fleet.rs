@@ -8,7 +8,7 @@ use crate::effect::{ApiCall, Effect, FsCall, RuntimeChange, WsCmd};
 use crate::error::Refusal;
 use crate::event::{ApiReply, WsEvent};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, WorkspaceId};
-use crate::runtimes::ORPHAN_TRIES;
+use crate::runtimes::{ORPHAN_TRIES, finds_nobody};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,8 +23,10 @@ struct Runtime {
     recovering: Option<OpId>,
     /// Whether leftovers were failed since it entered the set, or that was refused, or tried often enough.
     recovered: bool,
-    /// How often that was tried in vain.
+    /// How often that was tried in vain while the server was there.
     vain: u8,
+    /// Whether the server has answered anything since the last of those.
+    heard: bool,
     /// When it entered the set, or beat last.
     beat: Instant,
     beating: Option<OpId>,
@@ -100,9 +102,16 @@ impl FleetBook {
             (WsEvent::Down | WsEvent::Refused { .. }, _) => {
                 self.link = LinkState::Off;
                 self.lost = Some(at.now);
+                return;
             }
             _ => {}
         }
+        self.heard();
+    }
+
+    /// The server answers something.
+    fn heard(&mut self) {
+        self.runtimes.values_mut().for_each(|runtime| runtime.heard = true);
     }
 
     pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>) {
@@ -111,6 +120,9 @@ impl FleetBook {
         }
         let What::Api(call) = &closed.what else { return };
         let Some(result) = api_end(&closed.end) else { return };
+        if result.is_ok() {
+            self.heard();
+        }
         match call {
             ApiCall::Workspaces => {
                 if let Ok(ApiReply::Workspaces { list, .. }) = result {
@@ -142,9 +154,11 @@ impl FleetBook {
             ApiCall::RecoverOrphans { runtime } => {
                 if let Some(r) = self.runtimes.get_mut(runtime).filter(|r| r.recovering == Some(closed.op)) {
                     r.recovering = None;
-                    let passing = result.as_ref().is_err_and(|error| error.is_passing());
-                    r.vain = r.vain.saturating_add(u8::from(passing));
-                    r.recovered = !passing || r.vain >= ORPHAN_TRIES;
+                    let passing = result.as_ref().err().filter(|error| error.is_passing());
+                    let counts = passing.is_some_and(|error| r.heard || !finds_nobody(*error));
+                    r.vain = r.vain.saturating_add(u8::from(counts));
+                    r.heard &= !counts;
+                    r.recovered = passing.is_none() || r.vain >= ORPHAN_TRIES;
                 }
             }
             ApiCall::Beat { runtime } => {
@@ -216,6 +230,7 @@ impl FleetBook {
                     recovering: None,
                     recovered: false,
                     vain: 0,
+                    heard: false,
                     beat: at.now,
                     beating: None,
                     http: [None; 2],

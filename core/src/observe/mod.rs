@@ -22,6 +22,7 @@ mod link;
 mod logged;
 mod ops;
 mod over;
+mod pace;
 mod paths;
 mod rate;
 mod recovery;

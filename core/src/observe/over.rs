@@ -8,7 +8,7 @@ use crate::daemon::View;
 use crate::effect::{ApiCall, ClaimScope, Effect, Fact, WsCmd};
 use crate::error::ApiError;
 use crate::event::{ApiReply, WsEvent};
-use crate::id::{ConnGen, RuntimeId};
+use crate::id::{ConnGen, OpId, RuntimeId};
 use crate::time::Instant;
 
 /// A claim that has to be sent again over HTTP, in this step.
@@ -22,6 +22,8 @@ pub(super) struct OverBook {
     /// The connection over which the server said that it takes claims.
     able: Option<ConnGen>,
     held_off: Option<Instant>,
+    /// The claim over the connection that is on its way, and when its end was asked for.
+    open: Option<(OpId, Option<Instant>)>,
     /// The hold-off is over: the next claim goes over HTTP, at once.
     http_due: bool,
     fallback: Option<Fallback>,
@@ -52,6 +54,7 @@ impl OverBook {
     /// A claim over the connection ended.
     pub(super) fn closed(&mut self, at: &At<'_>, closed: &Closed<'_>, runtimes: Vec<RuntimeId>) {
         let What::Api(ApiCall::ClaimOver { .. }) = &closed.what else { return };
+        let overdue = self.open.take_if(|(op, _)| *op == closed.op).and_then(|(_, overdue)| overdue);
         match api_end(&closed.end) {
             Some(Ok(ApiReply::Claimed { .. })) | None => {}
             Some(Err(
@@ -61,17 +64,28 @@ impl OverBook {
                 | ApiError::Refused { .. },
             )) => self.fallback = Some(Fallback { runtimes }),
             Some(_) if at.stopping => {}
-            Some(_) => self.held_off = Some(at.now.after(at.timing.claim_hold_off)),
+            Some(_) => {
+                // What it was waited for beyond its time counts.
+                self.held_off = Some(overdue.unwrap_or(at.now).after(at.timing.claim_hold_off));
+            }
         }
     }
 
-    pub(super) fn effect(&mut self, at: &At<'_>, cfg: &Config, effect: &Effect, found: &mut Found) {
+    /// Returns whether this is a claim that ended in this step, sent another way.
+    pub(super) fn effect(&mut self, at: &At<'_>, cfg: &Config, effect: &Effect, found: &mut Found) -> bool {
+        let again = self.fallback.is_some() && matches!(effect, Effect::Api { call: ApiCall::Claim(_), .. });
         match effect {
-            Effect::Api { call: call @ (ApiCall::Claim(_) | ApiCall::ClaimOver { .. }), .. } => {
+            Effect::Cancel { op } => {
+                if let Some((_, overdue)) = self.open.as_mut().filter(|(open, _)| open == op) {
+                    *overdue = Some(at.now);
+                }
+            }
+            Effect::Api { op, call: call @ (ApiCall::Claim(_) | ApiCall::ClaimOver { .. }), .. } => {
                 self.may_claim(at, found);
                 let many = cfg.claim_mode != ClaimMode::PerRuntime && !self.latched;
                 found.require(many, "INV-45", || "a claim for many, for which there is no route".into());
                 if let ApiCall::ClaimOver { conn, .. } = call {
+                    self.open = Some((*op, None));
                     found.require(self.able == Some(*conn), "INV-44", || {
                         format!("a claim over connection {}, which is not known to take any", conn.0)
                     });
@@ -80,6 +94,8 @@ impl OverBook {
                     });
                 } else {
                     (self.http_due, self.sent) = (false, true);
+                    // It may be over in the step that began it.
+                    self.held_off.take_if(|until| *until <= at.now);
                 }
             }
             Effect::Api { call: ApiCall::ClaimOne(_), .. } => self.may_claim(at, found),
@@ -90,6 +106,7 @@ impl OverBook {
             Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Close, .. } => self.able = None,
             _ => {}
         }
+        again
     }
 
     fn may_claim(&self, at: &At<'_>, found: &mut Found) {

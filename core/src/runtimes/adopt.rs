@@ -82,6 +82,9 @@ impl Runtimes {
         let ours = ours(&id);
         let barred = ours == Ours::Nothing && cx.is_barred();
         let recovering = (ours == Ours::Nothing && !barred).then(|| fail_leftovers(cx, &id));
+        if recovering.is_some() {
+            self.quiet.insert(id.clone());
+        }
         let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
         let runtime = Runtime {
             workspace: workspace.clone(),
@@ -89,6 +92,7 @@ impl Runtimes {
             profile,
             recovering,
             vain: 0,
+            unheard: false,
             failures: Failures::default(),
             barred,
             held,

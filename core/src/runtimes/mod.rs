@@ -10,7 +10,7 @@ mod orphans;
 mod profiles;
 mod register;
 
-pub(crate) use orphans::ORPHAN_TRIES;
+pub(crate) use orphans::{ORPHAN_TRIES, finds_nobody};
 
 use crate::backoff::Failures;
 use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
@@ -37,8 +37,11 @@ struct Runtime {
     /// On its way until an earlier process's leftovers are failed, so that they are not mistaken for this one's tasks:
     /// nothing is asked for before.
     recovering: Option<OpId>,
-    /// How often that was tried in vain; unless this is the last time, it is tried again.
+    /// How often that was tried in vain while the server was there; unless this is the last time, it is tried again.
     vain: u8,
+    /// The server was not there for the last try, as far as anybody knows.
+    #[serde(default)]
+    unheard: bool,
     failures: Failures,
     /// That is to be done once the server takes the credential again.
     barred: bool,
@@ -104,6 +107,9 @@ pub(crate) struct Runtimes {
     failures: Failures,
     ready: bool,
     closed: bool,
+    /// Those whose leftovers are to be failed, and since whose last try in vain the server has answered nothing.
+    #[serde(default)]
+    quiet: BTreeSet<RuntimeId>,
     /// The credential is to be renewed once the server takes it again.
     renewal_owed: bool,
 }
@@ -186,6 +192,7 @@ impl Runtimes {
         provider: Provider,
         changes: &mut Vec<Change>,
     ) {
+        self.quiet.remove(id);
         self.claimable.entry(provider).or_default().insert(id.clone());
         let set = self.generation;
         cx.emit(Effect::Runtime { set, runtime: id.clone(), change: RuntimeChange::Claimable });
@@ -221,6 +228,7 @@ impl Runtimes {
     fn remove(&mut self, cx: &mut Cx<'_>, id: &RuntimeId, changes: &mut Vec<Change>) {
         let Some(runtime) = self.runtimes.remove(id) else { return };
         cx.disarm(&TimerKey::Orphans(id.clone()));
+        self.quiet.remove(id);
         if let Some(ids) = self.hosted.get_mut(&runtime.workspace) {
             ids.remove(id);
             if ids.is_empty() {

@@ -4,16 +4,25 @@ use super::{Change, Ours, Runtimes};
 use crate::backoff::Backoff;
 use crate::effect::ApiCall;
 use crate::env::Cx;
+use crate::error::ApiError;
 use crate::id::{OpId, RuntimeId};
 use crate::op::ApiOp;
 use crate::timer::TimerKey;
 use std::time::Duration;
 
-/// How often the server is asked to fail a runtime's leftovers, at most. Then the runtime is asked for all the same: a server that cannot
-/// do this one thing must not keep the machine idle.
+/// How often the server is asked to fail a runtime's leftovers, at most, while it is there. Then the runtime is asked for all the same: a
+/// server that cannot do this one thing must not keep the machine idle. Tries that find nobody do not count: then nobody is there who could
+/// give out a task either.
 pub(crate) const ORPHAN_TRIES: u8 = 3;
 /// Waits between those: a second, then two.
 const ORPHAN_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(2) };
+/// Waits while nobody is there. The first thing that the server answers ends them.
+const OUTAGE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(30) };
+
+/// Whether a failure is no word of the server.
+pub(crate) const fn finds_nobody(error: ApiError) -> bool {
+    matches!(error, ApiError::NotSent | ApiError::Unknown | ApiError::Server { status: 502..=504 })
+}
 
 impl Runtimes {
     /// An earlier process's leftovers are failed, or that was tried. What nobody fails runs for ever as the server sees it, so a failure
@@ -22,7 +31,7 @@ impl Runtimes {
         &mut self,
         cx: &mut Cx<'_>,
         (op, id): (OpId, &RuntimeId),
-        passing: bool,
+        passing: Option<ApiError>,
         ours: Ours,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -31,11 +40,14 @@ impl Runtimes {
             return changes;
         };
         runtime.recovering = None;
-        if passing && ours == Ours::Nothing {
-            runtime.vain = runtime.vain.saturating_add(1);
+        if let Some(error) = passing.filter(|_| ours == Ours::Nothing) {
+            runtime.unheard = finds_nobody(error) && self.quiet.contains(id);
+            self.quiet.insert(id.clone());
+            runtime.vain = runtime.vain.saturating_add(u8::from(!runtime.unheard));
             if runtime.vain < ORPHAN_TRIES {
                 if !closed {
-                    let wait = runtime.failures.next_wait(ORPHAN_BACKOFF, &mut cx.env.rng);
+                    let shape = if runtime.unheard { OUTAGE_BACKOFF } else { ORPHAN_BACKOFF };
+                    let wait = runtime.failures.next_wait(shape, &mut cx.env.rng);
                     cx.arm(TimerKey::Orphans(id.clone()), wait);
                 }
                 return changes;
@@ -49,6 +61,21 @@ impl Runtimes {
         let provider = runtime.provider.clone();
         self.is_ready_now(cx, id, provider, &mut changes);
         changes
+    }
+
+    /// The server answers. A try that found nobody is made up for now: it stands before the first claim, which must not wait longer than it
+    /// has to.
+    pub(crate) fn server_answers(&mut self, cx: &mut Cx<'_>) {
+        for id in std::mem::take(&mut self.quiet) {
+            let Some(runtime) = self.runtimes.get_mut(&id).filter(|runtime| runtime.unheard) else {
+                continue;
+            };
+            let key = TimerKey::Orphans(id);
+            if cx.env.timers.is_armed(&key) {
+                runtime.failures.reset();
+                cx.arm_at(key, cx.now.mono);
+            }
+        }
     }
 
     /// An earlier process's leftovers are to be failed, as the last try was in vain; unless a task of the runtime is here by now, of which
@@ -80,6 +107,7 @@ impl Runtimes {
             Ours::Nothing if cx.is_barred() => (runtime.held, runtime.barred) = (false, true),
             Ours::Nothing => {
                 runtime.held = false;
+                self.quiet.insert(id.clone());
                 runtime.recovering = Some(fail_leftovers(cx, id));
             }
             Ours::Busy => {

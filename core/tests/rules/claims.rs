@@ -1,6 +1,6 @@
 //! Slots, claims and the gate.
 
-use super::harness::{Tamper, answers, has, hide, notice, twice};
+use super::harness::{FORGED, Tamper, answers, broken, has, hide, notice, show, started, twice};
 use longshore_core::effect::{ApiCall, Effect, EndReason, Fact, GateAnswer, RuntimeChange};
 use longshore_core::error::ApiError;
 use longshore_core::event::{ApiReply, Event, GateAsk, GateOwner, WsEvent};
@@ -190,4 +190,21 @@ const TAMPERS: &[(&str, Tamper)] = &[
 #[test]
 fn the_rules_about_claims_notice_what_is_tampered_with() {
     notice(TAMPERS);
+}
+
+#[test]
+fn the_rule_about_their_pace_notices_one_claim_too_many() {
+    let (runner, mut rules) = started(1);
+    let deadline = runner.world.now().mono;
+    let claim = r#"{"call":"claim","set":0,"scope":{"scope":"all"},"max":1}"#;
+    let claim: ApiCall = serde_json::from_str(claim).expect("a claim");
+    for n in 0..12 {
+        assert!(!broken(&rules).contains(&"CLAIM-PACE"), "after {n}");
+        let op = OpId(FORGED.0 + n);
+        let sent = Effect::Api { op, call: claim.clone(), deadline };
+        show(&mut rules, &runner, Some(&Event::Tick), &[sent]);
+        let empty = ApiReply::Claimed { offers: Vec::new(), unusable: 0 };
+        show(&mut rules, &runner, Some(&Event::Api { op, r: Ok(empty) }), &[]);
+    }
+    assert!(broken(&rules).contains(&"CLAIM-PACE"), "{:?}", rules.violations());
 }

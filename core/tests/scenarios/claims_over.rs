@@ -187,3 +187,39 @@ fn a_poll_that_falls_into_the_hold_off_is_made_good_at_its_end() {
     d.pass(secs(30));
     assert_eq!(d.count("claim-over all 4"), 1, "and polling goes on");
 }
+
+#[test]
+fn what_a_claim_over_the_connection_brings_after_its_time_is_taken() {
+    let mut d = over();
+    d.hint(None);
+    d.pass(secs(7));
+    d.clear();
+    d.hint(Some("r-1"));
+    d.pass(secs(6));
+    d.assert_not("claim");
+    assert_eq!((d.view().free_slots(), d.view().claims()), (0, 1), "its slots are held for what may come");
+    d.brings("claim-over all 4", &[offer(1, "t-1", "r-1")]);
+    d.assert_saw("is admitted 1 slot 0");
+    d.assert_not("is held off");
+    assert!(d.is_open("claim-over all 3"));
+}
+
+#[test]
+fn inv_43_what_a_claim_was_waited_for_beyond_its_time_counts_as_hold_off() {
+    for (beyond, left) in [(0, 7_000), (5_000, 2_000), (7_000, 0), (9_000, 0)] {
+        let mut d = over();
+        d.hint(None);
+        d.pass(secs(7));
+        d.pass(ms(beyond));
+        d.err("claim-over all 4", ApiError::Unknown);
+        d.assert_saw("is held off");
+        d.clear();
+        if left > 0 {
+            d.pass(ms(left - 1));
+            d.assert_not("claim");
+            d.pass(ms(1));
+        }
+        d.pass(ms(0));
+        assert!(d.is_open("claim all 4"), "{beyond} ms beyond its time");
+    }
+}

@@ -415,6 +415,59 @@ fn inv_09_leftovers_that_cannot_be_failed_do_not_keep_the_machine_idle() {
     d.assert_saw("claimable r-a");
 }
 
+/// A daemon whose only runtime is registered, and whose leftovers are to be failed.
+fn registered_once() -> Rig {
+    let mut d = Rig::new(with(4, Batch));
+    d.ok("renew");
+    d.api("workspaces", Ok(workspaces(&["ws-1"])));
+    d.api("register ws-1", Ok(registered(&["r-a:claude"])));
+    d
+}
+
+#[test]
+fn inv_09_leftovers_are_failed_before_the_first_claim_however_long_the_server_is_away() {
+    for error in [ApiError::NotSent, ApiError::Unknown, ApiError::Server { status: 503 }] {
+        let mut d = registered_once();
+        d.clear();
+        for _ in 0..20 {
+            d.err("orphans r-a", error);
+            d.pass(secs(36));
+            while let Some(label) = d.open_api().filter(|label| label != "orphans r-a") {
+                d.err(&label, error);
+            }
+        }
+        d.assert_not("claimable");
+        d.err("orphans r-a", error);
+        d.clear();
+        d.ws(WsEvent::Up);
+        d.pass(ms(0));
+        d.assert_saw("orphans r-a");
+        d.ok("orphans r-a");
+        d.assert_order(&["orphans r-a", "claimable r-a"]);
+    }
+}
+
+#[test]
+fn inv_09_a_server_that_answers_everything_but_this_is_asked_three_times() {
+    let mut d = registered_once();
+    d.ws(WsEvent::Up);
+    d.clear();
+    for _ in 0..3 {
+        d.assert_not("claimable");
+        d.err("orphans r-a", ApiError::Unknown);
+        d.beats("r-a");
+        d.ws(WsEvent::Ack {
+            runtime: RuntimeId::new("r-a"),
+            gone: false,
+            claims: false,
+            actions: Vec::new(),
+        });
+        d.pass(ms(2_400));
+    }
+    d.assert_saw("claimable r-a");
+    assert_eq!(d.count("orphans r-a"), 2, "and the first one before");
+}
+
 #[test]
 fn leftovers_of_a_runtime_that_left_are_not_failed_again() {
     let mut d = Rig::new(with(4, Batch));

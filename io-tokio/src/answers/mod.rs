@@ -22,7 +22,7 @@ pub enum Trouble {
     Server,
     /// 502, 504: a proxy has lost sight of the server, which may have carried the request out.
     Gateway,
-    /// A 2xx that cannot be read: truncated or broken JSON, a page, wrong types where they matter, more than 64 MiB.
+    /// A 2xx that cannot be read: truncated or broken JSON, a page, wrong types where they matter, more than the route allows.
     Garbled,
     /// 401.
     Unauthorized,

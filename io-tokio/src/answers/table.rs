@@ -37,6 +37,8 @@ const FINAL: &[Trouble] = &[NoRoute, Gone, Refused];
 
 const STATUS_DECIDES: &str = "see below";
 const EVERY_SERVER: &str = "as for a 5xx: every server has this route, so something before it said so";
+const ASKED_ON: &str =
+    "said once in the daemon's life; asked with the next task again, as the server may be newer by then";
 const WAITS: &str = "the request itself waits as for a 5xx";
 
 /// Every request of the daemon with every answer that is none.
@@ -86,7 +88,7 @@ pub static ANSWERS: &[Row] = &[
         routes::RECOVER_ORPHANS,
         PASSING,
         FewTries,
-        "3 tries in 3 s, then its tasks are asked for all the same",
+        "3 tries in 3 s, then its tasks are asked for all the same; while the server is out of reach they are not, and it is tried on, 1 s to 30 s, at once when that answers anything",
     ),
     row(routes::RECOVER_ORPHANS, CREDENTIAL, LosesAccess, WAITS),
     row(routes::RECOVER_ORPHANS, &[Gone], DropsRuntime, ""),
@@ -159,7 +161,8 @@ pub static ANSWERS: &[Row] = &[
         "then in the background until it is taken; the report does not wait",
     ),
     row(routes::USAGE, CREDENTIAL, LosesAccess, WAITS),
-    row(routes::USAGE, FINAL, Over, ""),
+    row(routes::USAGE, &[NoRoute], Over, ASKED_ON),
+    row(routes::USAGE, &[Gone, Refused], Over, ""),
     row(
         routes::COMPLETE,
         PASSING,
@@ -176,7 +179,8 @@ pub static ANSWERS: &[Row] = &[
     row(routes::FAIL, &[Gone, Refused], Over, ""),
     row(routes::CANCEL_ACK, PASSING, Again, "as `complete`"),
     row(routes::CANCEL_ACK, CREDENTIAL, LosesAccess, WAITS),
-    row(routes::CANCEL_ACK, FINAL, Over, ""),
+    row(routes::CANCEL_ACK, &[NoRoute], Over, ASKED_ON),
+    row(routes::CANCEL_ACK, &[Gone, Refused], Over, ""),
     row(
         routes::LINK,
         &[NotSent, NoAnswer, Throttled, Server, Gateway, Garbled],

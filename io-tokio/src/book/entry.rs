@@ -16,6 +16,7 @@ use longshore_core::effect::EndReason;
 use longshore_core::event::ClaimKey;
 use longshore_core::id::{ProfileId, TaskId};
 use longshore_core::reason::FailReason;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is kept for a claim.
@@ -96,6 +97,8 @@ pub struct Ending {
     pub hint: Option<String>,
     /// Why the server would not take the completion.
     pub refusal: Option<String>,
+    /// What the server was not told of it for want of a route.
+    pub unrouted: BTreeSet<&'static str>,
 }
 
 impl Entry {

@@ -1,7 +1,7 @@
 //! Requests of the core to the server, carried out.
 
 use super::host::Host;
-use super::{action, collect, local, messages, offers, over, profiles, reach, register};
+use super::{absent, action, collect, local, messages, offers, over, profiles, reach, register};
 use crate::http::endpoints::Workspaces;
 use crate::http::{CallError, Limit, RejectKind, Rejection};
 use crate::wire::claim::ClaimRequest;
@@ -25,6 +25,7 @@ pub(super) async fn perform(
 ) -> std::result::Result<ApiReply, ApiError> {
     let result = ask(host, call, limit).await;
     reach::note(host, call, &result);
+    absent::note(host, call, &result);
     match result {
         Ok(reply) => Ok(reply),
         Err(error) => {

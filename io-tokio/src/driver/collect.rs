@@ -4,6 +4,7 @@ use super::host::Host;
 use crate::collector::{self, Answer, Asked, Look, Scan, Verdict};
 use crate::http::{CallError, Limit};
 use crate::prepare::Dir;
+use crate::skills::{self, Pruned};
 use jiff::Timestamp;
 use longshore_core::effect::CollectCall;
 use longshore_core::error::FsError;
@@ -11,7 +12,9 @@ use longshore_core::event::{ApiReply, FsReply};
 use longshore_core::id::EnvRoot;
 use longshore_core::reason::FailReason;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// What is remembered of a round.
@@ -35,7 +38,9 @@ pub(super) async fn scan(host: &Arc<Host>, cancel: CancellationToken) -> Result<
     let at = host.clone();
     let looked = tokio::task::spawn_blocking(move || {
         let (root, settings) = (&at.settings.workspaces_root, &at.settings.gc);
-        collector::scan(root, settings, Timestamp::now(), || !cancel.is_cancelled())
+        let go_on = || !cancel.is_cancelled();
+        prune_skills(root, go_on);
+        collector::scan(root, settings, Timestamp::now(), go_on)
     });
     let Scan { found, questions, verdicts } = match looked.await {
         Ok(Ok(scan)) => scan,
@@ -51,6 +56,17 @@ pub(super) async fn scan(host: &Arc<Host>, cancel: CancellationToken) -> Result<
     host.round.asked.round(questions);
     *host.round.verdicts() = verdicts;
     Ok(FsReply::Scanned { found })
+}
+
+/// Removes skills that nobody uses. Nothing waits for it, and what cannot be removed is there for the next round.
+fn prune_skills(root: &Path, go_on: impl Fn() -> bool) {
+    match skills::prune(root, SystemTime::now(), go_on) {
+        Ok(Pruned { versions: 0, .. }) => {}
+        Ok(Pruned { versions, bytes }) => {
+            tracing::info!(versions, bytes, "skills that were not used for 30 days were removed");
+        }
+        Err(error) => tracing::warn!("the kept skills cannot be looked through: {error}"),
+    }
 }
 
 /// Asks what may be freed of a directory.

@@ -1,5 +1,6 @@
 //! What the core states, as log lines for operators.
 
+use super::absent;
 use crate::book::Book;
 use longshore_core::effect::{EndReason, ExitReport, Fact, ReportKind};
 use longshore_core::event::ClaimKey;
@@ -105,6 +106,13 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             ?status,
             "the server has given the task to somebody else meanwhile, and does not take this run's report: what the run did is in its directory"
         ),
+        // Said once, by whoever saw the answer.
+        Fact::ReportRefused { claim, .. } if absent::is_cancel_ack(book, *claim) => {
+            tracing::info!(task = task(claim), "task cancelled; this server takes no word of that");
+        }
+        Fact::UsageLost { claim } if absent::is_usage(book, *claim) => {
+            tracing::debug!(task = task(claim), "this server takes no token counts");
+        }
         Fact::ReportRefused { claim, status } => {
             tracing::error!(task = task(claim), status, "the server refuses the task's report for good");
         }

@@ -1,5 +1,6 @@
 //! What all parts of the adapter share: who this daemon is, what it found on the machine, and where things are.
 
+use super::absent::Absent;
 use super::collect::Round;
 use super::local::Numbers;
 use super::over::Line;
@@ -26,6 +27,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{SetOnce, mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 /// Capabilities that are told to the server: only those that are there.
 pub const CAPABILITIES: &[&str] = &["skill-bundles-v1", "coalesced-comments-v1", "rpc-v1"];
@@ -77,6 +79,10 @@ pub struct Host {
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// How the server answers.
     pub(super) reach: Reach,
+    /// Routes that it does not have.
+    pub(super) absent: Absent,
+    /// Cancelled when the daemon is to end.
+    pub(super) stopping: CancellationToken,
     /// Claims over the control connection that is up.
     pub(super) line: Mutex<Option<Arc<Line>>>,
     /// Changes when the server has told of workspaces or of custom runtimes.

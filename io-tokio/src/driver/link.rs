@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Deadline of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long answers are waited for on a connection that is not wanted any more; a claim is given up after this time anyway.
-const LINGER: Duration = Duration::from_secs(7);
+/// How long answers are waited for on a connection that is not wanted any more; a claim is given up after this time anyway, half of which it
+/// is waited for beyond its own.
+const LINGER: Duration = Duration::from_secs(14);
 /// Heartbeats that wait to be sent.
 const BEATS: usize = 1024;
 

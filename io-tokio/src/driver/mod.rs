@@ -1,5 +1,6 @@
 //! The driver: one task owns the core, gives it every event, and starts what it wants done. It decides nothing.
 
+mod absent;
 mod action;
 mod api;
 mod collect;
@@ -186,6 +187,8 @@ impl Driver {
             directories: Mutex::default(),
             registrations: Mutex::default(),
             reach: Reach::default(),
+            absent: absent::Absent::default(),
+            stopping: CancellationToken::new(),
             line: Mutex::default(),
             heard: watch::Sender::new(()),
             has_work: SetOnce::new(),
@@ -269,6 +272,7 @@ impl Driver {
         }
         // What is on its way ends with the driver.
         self.conn = None;
+        self.host.stopping.cancel();
         for request in self.requests.values() {
             request.cancel();
         }
@@ -343,6 +347,7 @@ impl Driver {
         match event {
             Event::Api { op, .. } | Event::Fs { op, .. } => drop(self.requests.remove(op)),
             Event::Run { op, run: RunEvent::Ended { .. } } => drop(self.runs.remove(op)),
+            Event::Stop { .. } => self.host.stopping.cancel(),
             _ => {}
         }
         if matches!(event, Event::Fs { r: Ok(FsReply::Probed { .. }), .. }) {

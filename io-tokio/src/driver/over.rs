@@ -1,5 +1,6 @@
 //! Claims over the control connection: a frame goes out, and the frame that names it comes back. What was not begun can be recalled, and
-//! then the server never sees it; of everything else nobody knows what the server did with it.
+//! then the server never sees it; of everything else nobody knows what the server did with it. So its answer is waited for beyond its time, for as
+//! long as no other claim may be sent anyway: the tasks in it count as given out to this daemon.
 
 use super::host::Host;
 use super::offers;
@@ -15,12 +16,11 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::timeout;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// What the server may take for a claim, in milliseconds.
 const SERVER_BUDGET_MS: u64 = 5_000;
-/// How long an answer may take from the socket to the claim that waits for it.
-const UNREAD: Duration = Duration::from_millis(200);
 const DOWN: &str = "the control connection is gone";
 
 /// The claims on one connection.
@@ -89,8 +89,13 @@ impl Line {
         waiting.answers.clear();
     }
 
-    /// Claims.
-    async fn claim(&self, request: ClaimRequest<'_>, limit: Limit) -> Result<ClaimReply, CallError> {
+    /// Claims. What was begun by the limit is waited for that much longer, unless the daemon is to end.
+    async fn claim(
+        &self,
+        request: ClaimRequest<'_>,
+        limit: Limit,
+        (longer, stopping): (Duration, &CancellationToken),
+    ) -> Result<ClaimReply, CallError> {
         let id = uuid::Uuid::new_v4().to_string();
         let Some((answer, _registered)) = self.expect(&id) else {
             return Err(CallError::NotSent { why: DOWN.to_owned() });
@@ -104,18 +109,18 @@ impl Line {
             said = &mut answer => Ok(said),
             why = limit.expired() => Err(why),
         };
-        let said = match ended {
-            Ok(said) => said,
-            Err(why) if limit.is_cancelled() => return Err(fate(ticket, why)),
-            // The process may have been stopped meanwhile, and the answer be there to be read.
-            Err(why) => match timeout(UNREAD, answer).await {
-                Ok(said) => said,
-                Err(_) => return Err(fate(ticket, why)),
+        match ended {
+            Ok(Ok(response)) => read(&response),
+            Ok(Err(_)) => Err(fate(ticket, DOWN.to_owned())),
+            Err(why) => match fate(ticket, why) {
+                unknown @ CallError::Unknown { .. } => tokio::select! {
+                    biased;
+                    said = answer => said.map_or(Err(unknown), |response| read(&response)),
+                    () = stopping.cancelled() => Err(unknown),
+                    () = sleep(longer) => Err(unknown),
+                },
+                error => Err(error),
             },
-        };
-        match said {
-            Ok(response) => read(&response),
-            Err(_) => Err(fate(ticket, DOWN.to_owned())),
         }
     }
 
@@ -178,7 +183,8 @@ pub(super) async fn claim(
         runtime_ids: &runtime_ids,
         max_tasks: u32::from(call.max()),
     };
-    line.claim(request, limit).await.map(|reply| offers::take(host, reply, None))
+    let beyond = (host.timing.claim_hold_off, &host.stopping);
+    line.claim(request, limit, beyond).await.map(|reply| offers::take(host, reply, None))
 }
 
 #[cfg(test)]
@@ -211,8 +217,20 @@ mod tests {
     }
 
     async fn claim(line: Arc<Line>, runtime: String, limit: Limit) -> Result<ClaimReply, CallError> {
+        // Whoever ends a claim in a test ends the daemon with it.
+        let stopping = limit.token().unwrap_or_default();
+        claim_until(line, runtime, limit, stopping).await
+    }
+
+    async fn claim_until(
+        line: Arc<Line>,
+        runtime: String,
+        limit: Limit,
+        stopping: CancellationToken,
+    ) -> Result<ClaimReply, CallError> {
         let runtime_ids = [RuntimeId::new(runtime)];
-        line.claim(ClaimRequest { daemon_id: "d", runtime_ids: &runtime_ids, max_tasks: 1 }, limit).await
+        let request = ClaimRequest { daemon_id: "d", runtime_ids: &runtime_ids, max_tasks: 1 };
+        line.claim(request, limit, (LONG, &stopping)).await
     }
 
     /// Reads the bytes of one frame of the client, from its head.
@@ -289,6 +307,37 @@ mod tests {
         assert!(matches!(second.await.expect("ends"), Err(CallError::NotSent { .. })));
         let late = claim(line, "late".to_owned(), LONG.into()).await;
         assert!(matches!(late, Err(CallError::NotSent { .. })), "{late:?}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_after_the_time_of_its_claim_is_taken() {
+        let (_link, line, mut theirs) = piped().await;
+        let cancel = CancellationToken::new();
+        let limit = Limit::from(LONG).or_when(cancel.clone());
+        let late = tokio::spawn(claim_until(line.clone(), large(), limit, CancellationToken::new()));
+        begun(&mut theirs).await;
+        cancel.cancel();
+        // It has the only thread to itself until it waits again.
+        tokio::task::yield_now().await;
+        assert!(!late.is_finished(), "its frame was begun");
+        let id = line.lock().answers.keys().next().cloned().expect("it still waits");
+        let said = format!(r#"{{"request_id":"{id}","status":200,"body":{{"tasks":[{{"id":"t"}}]}}}}"#);
+        line.answered(response(&said));
+        assert_eq!(late.await.expect("ends").expect("tasks").tasks.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_no_late_answer() {
+        let (_link, line, mut theirs) = piped().await;
+        let (cancel, stopping) = (CancellationToken::new(), CancellationToken::new());
+        let limit = Limit::from(LONG).or_when(cancel.clone());
+        let late = tokio::spawn(claim_until(line.clone(), large(), limit, stopping.clone()));
+        begun(&mut theirs).await;
+        cancel.cancel();
+        tokio::task::yield_now().await;
+        assert!(!late.is_finished());
+        stopping.cancel();
+        assert!(matches!(late.await.expect("ends"), Err(CallError::Unknown { .. })));
     }
 
     #[tokio::test]

@@ -332,6 +332,26 @@ async fn a_huge_answer_is_not_taken() {
 }
 
 #[tokio::test]
+async fn an_answer_that_says_more_than_its_route_can_is_not_taken() {
+    let padded = |bytes: usize| {
+        let said = r#"{"status":"running"}"#;
+        reply(200, "", &format!("{said}{}", " ".repeat(bytes - said.len())))
+    };
+    let most = routes::STATUS.most;
+    let server = TestServer::answering(padded(most)).await;
+    let status = server.client().status(&TaskId::new("t"), LONG).await.expect("within its bound");
+    assert_eq!(status, TaskStatus::Running);
+    let server = TestServer::answering(padded(most + 1)).await;
+    let error = server.client().status(&TaskId::new("t"), LONG).await.expect_err("too large");
+    assert!(
+        matches!(&error, CallError::Undecodable { status: 200, why } if why.contains("1 MiB")),
+        "{error}"
+    );
+    let server = TestServer::answering(padded(most + 1)).await;
+    server.client().start(&TaskId::new("t"), LONG).await.expect("a task's row may be larger");
+}
+
+#[tokio::test]
 async fn of_a_huge_refusal_the_head_is_read() {
     let body = format!("{}task not found", "x".repeat(MAX_ERROR_BODY));
     let server = TestServer::answering(reply(404, "", &body)).await;

@@ -6,7 +6,7 @@ use super::credential::Credential;
 use super::error::CallError;
 use super::limit::Limit;
 use super::proxy::{self, ProxyError};
-use super::read::{self, MAX_REPLY, ReadError};
+use super::read::{self, ReadError};
 use super::request::{Reply, Request};
 use crate::secret::Secret;
 use crate::wire::routes::Method;
@@ -147,14 +147,14 @@ impl Client {
         }
         let etag = response.headers().get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let text = tokio::select! {
-            text = read::whole(&mut response) => text,
+            text = read::whole(&mut response, request.most) => text,
             why = expired => return Err(CallError::Unknown { why: format!("{why}; the server answered {status}, but not all of it came") }),
         };
         match text {
             Ok(text) => Ok(Reply { status, etag, text }),
             Err(ReadError::TooLarge) => Err(CallError::Undecodable {
                 status,
-                why: format!("the answer is larger than {} MiB", MAX_REPLY >> 20),
+                why: format!("the answer is larger than {} MiB", request.most >> 20),
             }),
             Err(ReadError::Broken(error)) => Err(CallError::Unknown {
                 why: format!("the answer ({status}) broke off: {}", causes(&error)),

@@ -18,9 +18,10 @@ impl Limit {
         Self { cancel: Some(cancel), ..self }
     }
 
-    /// Whether somebody has ended the call.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled)
+    /// Who else may end it.
+    #[cfg(test)]
+    pub(crate) fn token(&self) -> Option<CancellationToken> {
+        self.cancel.clone()
     }
 
     /// Ends when the call has to. Says why in words.

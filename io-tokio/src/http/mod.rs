@@ -33,6 +33,6 @@ pub use credential::{Credential, Replaced};
 pub use error::{CallError, RejectKind, Rejection};
 pub use limit::Limit;
 pub use proxy::{ProxyError, ProxyProblem};
-pub use read::{MAX_ERROR_BODY, MAX_REPLY};
+pub use read::MAX_ERROR_BODY;
 pub use request::{Reply, Request};
 pub use retry_after::{MAX_RETRY_AFTER, MIN_RETRY_AFTER};

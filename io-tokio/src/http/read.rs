@@ -2,8 +2,6 @@
 
 use reqwest::Response;
 
-/// Most bytes of a success reply's body. A claim of 32 tasks is several megabytes.
-pub const MAX_REPLY: usize = 64 << 20;
 /// Most bytes of an error reply's body that are read.
 pub const MAX_ERROR_BODY: usize = 4096;
 
@@ -12,15 +10,15 @@ pub(super) enum ReadError {
     Broken(reqwest::Error),
 }
 
-/// Reads the whole body.
-pub(super) async fn whole(response: &mut Response) -> Result<String, ReadError> {
+/// Reads the whole body, of at most so many bytes.
+pub(super) async fn whole(response: &mut Response, most: usize) -> Result<String, ReadError> {
     let announced = response.content_length().unwrap_or(0);
-    if announced > MAX_REPLY as u64 {
+    if announced > most as u64 {
         return Err(ReadError::TooLarge);
     }
     let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(MAX_ERROR_BODY));
     while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
-        if body.len() + chunk.len() > MAX_REPLY {
+        if body.len() + chunk.len() > most {
             return Err(ReadError::TooLarge);
         }
         body.extend_from_slice(&chunk);

@@ -15,6 +15,8 @@ pub struct Request {
     pub(super) path: String,
     pub(super) body: Option<Bytes>,
     pub(super) etag: Option<String>,
+    /// Most bytes of a good answer.
+    pub(super) most: usize,
 }
 
 impl fmt::Debug for Request {
@@ -35,7 +37,7 @@ impl Request {
             Method::Get => None,
             Method::Post => Some(Bytes::from_static(b"{}")),
         };
-        Ok(Self { method: route.method, path, body, etag: None })
+        Ok(Self { method: route.method, path, body, etag: None, most: route.most })
     }
 
     /// Says `value` instead.

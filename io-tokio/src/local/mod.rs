@@ -12,6 +12,7 @@
 
 pub(crate) mod embedded;
 pub(crate) mod interrupts;
+mod origin;
 pub(crate) mod place;
 pub(crate) mod speech;
 
@@ -68,6 +69,28 @@ pub enum LocalError {
          ({place}/daemon.log says so); an agent that was still at work has been ended; start it anew with its prompt", place = .0.display()
     )]
     NothingLeft(PathBuf),
+    /// The directory is a copy.
+    #[error(
+        "--resume {copy}: this is a copy of {original}, which an agent that is still at work belongs to; go on with that one: --resume {original}. If it is \
+         gone for good and no agent of it is at work, remove {copy}/origin and try again", copy = copy.display(), original = original.display()
+    )]
+    Copy {
+        /// The copy.
+        copy: PathBuf,
+        /// The directory that was made for the run.
+        original: PathBuf,
+    },
+    /// It cannot be told whether the directory is a copy.
+    #[error(
+        "--resume {place}: it cannot be told whether this is a copy of the run's directory: {source}; if it is none, remove {place}/origin and try again",
+        place = place.display()
+    )]
+    Origin {
+        /// The directory.
+        place: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A server was named.
     #[error(
         "{0} brings a control plane of its own and uses no other server: leave out --server-url, or use `longshore daemon start`"
@@ -76,6 +99,16 @@ pub enum LocalError {
     /// The daemon or its control plane failed.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
+}
+
+/// Refuses a copy of a run's directory.
+fn original(place: Place) -> Result<Place, LocalError> {
+    let copy = || place.dir().to_owned();
+    match place.copy_of() {
+        Ok(None) => Ok(place),
+        Ok(Some(original)) => Err(LocalError::Copy { copy: copy(), original }),
+        Err(source) => Err(LocalError::Origin { place: copy(), source }),
+    }
 }
 
 /// Runs the prompt. Returns 0 if the task completed, 1 if it failed or was cancelled by a signal.
@@ -89,7 +122,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     let place = match (&local.resume, &local.dir) {
         (Some(dir), _) => {
             let dir = cwd.join(dir);
-            Place::of_earlier(&dir).ok_or(LocalError::NoRun(dir))?
+            original(Place::of_earlier(&dir).ok_or(LocalError::NoRun(dir))?)?
         }
         (None, Some(dir)) => below(&cwd.join(dir))?,
         (None, None) => Place::make(&service::state_dir(&settings).join("local"), "local-")?,

@@ -1,8 +1,10 @@
 //! The private directory of one run that brings its control plane along.
 
 use super::embedded::EmbeddedError;
+use super::origin::{self, Origin};
 use crate::config::Settings;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,9 @@ impl Place {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(|source| failed(&parent, source))?;
-        Ok(Self { dir: made.keep() })
+        let dir = made.keep();
+        origin::mark(&dir).map_err(|source| failed(&dir, source))?;
+        Ok(Self { dir })
     }
 
     /// The directory of an earlier run, which is used again. What is given back is nothing if it is none.
@@ -40,6 +44,17 @@ impl Place {
         let dir = dir.canonicalize().ok()?;
         let place = Self { dir };
         place.queue().is_file().then_some(place)
+    }
+
+    /// The directory that it is a copy of, if it is one. One that is none says where it is from now on.
+    pub(crate) fn copy_of(&self) -> io::Result<Option<PathBuf>> {
+        Ok(match origin::of(&self.dir)? {
+            Origin::CopyOf(original) => Some(original),
+            Origin::Own => {
+                origin::mark(&self.dir)?;
+                None
+            }
+        })
     }
 
     /// The file that holds the run's task and all that is known of it.

@@ -10,15 +10,16 @@ use crate::wire::skill::Bundle;
 use longshore_core::id::is_safe_component;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The caches' folder, below the workspaces root. Dot folders are no workspaces to any daemon.
-const FOLDER: &str = ".skill-cache";
+pub(super) const FOLDER: &str = ".skill-cache";
 /// How the layout below it is called.
-const VERSION: &str = "v1";
+pub(super) const VERSION: &str = "v1";
 /// The bundle.
-const BUNDLE: &str = "bundle.json";
+pub(super) const BUNDLE: &str = "bundle.json";
 /// Its files.
-const FILES: &str = "files";
+pub(super) const FILES: &str = "files";
 /// Largest bundle that is read, in bytes: the texts of the largest skill with much in them to be escaped.
 const MAX_ENTRY: u64 = 64 * 1024 * 1024;
 
@@ -70,7 +71,10 @@ pub(super) fn load(root: &Path, place: &Place) -> Option<Checked> {
     };
     let why = match serde_json::from_slice::<Bundle>(&bytes) {
         Ok(bundle) => match Checked::of_cache(bundle, &place.id, &place.source, &place.hash) {
-            Ok(checked) => return Some(checked),
+            Ok(checked) => {
+                note_use(root, place);
+                return Some(checked);
+            }
             Err(error) => error.to_string(),
         },
         Err(error) => error.to_string(),
@@ -89,6 +93,20 @@ fn read(root: &Path, place: &Place) -> io::Result<Option<Vec<u8>>> {
     };
     let Some(folder) = top.descend(&place.folder())? else { return Ok(None) };
     folder.read(BUNDLE, MAX_ENTRY)
+}
+
+/// Marks the skill as used now, so that it stays. Where that cannot be done it goes the sooner, which costs a request.
+fn note_use(root: &Path, place: &Place) {
+    let mark = || -> io::Result<()> {
+        let folder = Dir::open(root)?.descend(&place.folder())?;
+        match folder.map(|folder| folder.open_file(BUNDLE)).transpose()?.flatten() {
+            Some(bundle) => bundle.set_modified(SystemTime::now()),
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = mark() {
+        tracing::debug!(skill = place.id, "that it is used cannot be marked: {error}");
+    }
 }
 
 fn remove(root: &Path, place: &Place) -> io::Result<()> {
@@ -120,17 +138,17 @@ pub(super) fn store(root: &Path, place: &Place, skill: &Checked) -> Result<(), P
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::check::tests::{bundle, reference};
     use super::*;
     use std::fs;
 
-    fn demo() -> Checked {
+    pub(in super::super) fn demo() -> Checked {
         let bundle = bundle("workspace", "a", "# Demo\n", &[("ref/b.md", "beta\n")]);
         Checked::of_reply(bundle.clone(), &reference(&bundle)).expect("checked")
     }
 
-    fn place(skill: &Checked) -> Place {
+    pub(in super::super) fn place(skill: &Checked) -> Place {
         let bundle = skill.bundle();
         Place::new("ws", &bundle.source, &bundle.id, &bundle.hash).expect("safe")
     }

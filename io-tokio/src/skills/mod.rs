@@ -6,7 +6,9 @@
 mod cache;
 mod check;
 mod library;
+mod prune;
 
 pub use cache::Place;
 pub use check::{Checked, Unusable, bundle_hash, file_hash};
 pub use library::{Library, MAX_TASK_BYTES, MAX_TASK_SKILLS, Missing, Wanted};
+pub use prune::{Pruned, UNUSED, prune};

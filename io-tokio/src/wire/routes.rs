@@ -34,7 +34,16 @@ pub struct Route {
     pub method: Method,
     /// Its path, without the server's prefix.
     pub template: &'static str,
+    /// Most bytes of a good answer; more is none that can be read.
+    pub most: usize,
 }
+
+/// Answers that say little: what is read of them is a few words.
+const WORDS: usize = 1 << 20;
+/// Answers that are lists which people make: workspaces, runtimes, repositories.
+const LIST: usize = 16 << 20;
+/// Answers that hold tasks, with all that their agents said or are to be told: a claim of 32 tasks is several megabytes.
+const TASKS: usize = 64 << 20;
 
 /// An id that cannot be part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,8 +53,8 @@ pub struct Route {
 pub struct UnusableId(pub usize);
 
 macro_rules! routes {
-    ($($(#[$doc:meta])* $name:ident = $method:ident $path:literal;)*) => {
-        $($(#[$doc])* pub const $name: Route = Route { method: Method::$method, template: $path };)*
+    ($($(#[$doc:meta])* $name:ident = $method:ident $path:literal $most:ident;)*) => {
+        $($(#[$doc])* pub const $name: Route = Route { method: Method::$method, template: $path, most: $most };)*
 
         /// Every route.
         pub const ALL: &[Route] = &[$($name,)*];
@@ -54,75 +63,75 @@ macro_rules! routes {
 
 routes! {
     /// Whose token it is; asked by commands, not by the daemon.
-    ME = Get "/api/me";
+    ME = Get "/api/me" WORDS;
     /// Extends the daemon's own token.
-    RENEW = Post "/api/tokens/current/renew";
+    RENEW = Post "/api/tokens/current/renew" WORDS;
     /// Workspaces of this machine.
-    WORKSPACES = Get "/api/daemon/workspaces";
+    WORKSPACES = Get "/api/daemon/workspaces" LIST;
     /// The same on older servers.
-    WORKSPACES_LEGACY = Get "/api/workspaces";
+    WORKSPACES_LEGACY = Get "/api/workspaces" LIST;
     /// Repositories of a workspace.
-    REPOS = Get "/api/daemon/workspaces/{}/repos";
+    REPOS = Get "/api/daemon/workspaces/{}/repos" LIST;
     /// Custom runtimes of a workspace.
-    RUNTIME_PROFILES = Get "/api/daemon/workspaces/{}/runtime-profiles";
+    RUNTIME_PROFILES = Get "/api/daemon/workspaces/{}/runtime-profiles" LIST;
     /// Registers runtimes.
-    REGISTER = Post "/api/daemon/register";
+    REGISTER = Post "/api/daemon/register" LIST;
     /// Takes runtimes offline.
-    DEREGISTER = Post "/api/daemon/deregister";
+    DEREGISTER = Post "/api/daemon/deregister" WORDS;
     /// What came of an update: runtime, request.
-    UPDATE_RESULT = Post "/api/daemon/runtimes/{}/update/{}/result";
+    UPDATE_RESULT = Post "/api/daemon/runtimes/{}/update/{}/result" WORDS;
     /// The models of a runtime: runtime, request.
-    MODELS_RESULT = Post "/api/daemon/runtimes/{}/models/{}/result";
+    MODELS_RESULT = Post "/api/daemon/runtimes/{}/models/{}/result" WORDS;
     /// The skills of a runtime's machine: runtime, request.
-    LOCAL_SKILLS_RESULT = Post "/api/daemon/runtimes/{}/local-skills/{}/result";
+    LOCAL_SKILLS_RESULT = Post "/api/daemon/runtimes/{}/local-skills/{}/result" WORDS;
     /// One of them: runtime, request.
-    IMPORT_RESULT = Post "/api/daemon/runtimes/{}/local-skills/import/{}/result";
+    IMPORT_RESULT = Post "/api/daemon/runtimes/{}/local-skills/import/{}/result" WORDS;
     /// Says that a runtime is alive.
-    HEARTBEAT = Post "/api/daemon/heartbeat";
+    HEARTBEAT = Post "/api/daemon/heartbeat" WORDS;
     /// Claims for several runtimes.
-    CLAIM_BATCH = Post "/api/daemon/tasks/claim";
+    CLAIM_BATCH = Post "/api/daemon/tasks/claim" TASKS;
     /// Claims for one runtime.
-    CLAIM_ONE = Post "/api/daemon/runtimes/{}/tasks/claim";
+    CLAIM_ONE = Post "/api/daemon/runtimes/{}/tasks/claim" TASKS;
     /// Keeps a claimed task ours while it is prepared: runtime, task.
-    PREPARE_LEASE = Post "/api/daemon/runtimes/{}/tasks/{}/prepare-lease";
+    PREPARE_LEASE = Post "/api/daemon/runtimes/{}/tasks/{}/prepare-lease" TASKS;
     /// Fetches a skill of a claimed task: runtime, task.
-    SKILL_BUNDLES = Post "/api/daemon/runtimes/{}/tasks/{}/skill-bundles/resolve";
+    SKILL_BUNDLES = Post "/api/daemon/runtimes/{}/tasks/{}/skill-bundles/resolve" TASKS;
     /// Ends what an earlier process left behind.
-    RECOVER_ORPHANS = Post "/api/daemon/runtimes/{}/recover-orphans";
+    RECOVER_ORPHANS = Post "/api/daemon/runtimes/{}/recover-orphans" WORDS;
     /// The task waits for the user's directory.
-    WAIT_LOCAL_DIRECTORY = Post "/api/daemon/tasks/{}/wait-local-directory";
+    WAIT_LOCAL_DIRECTORY = Post "/api/daemon/tasks/{}/wait-local-directory" TASKS;
     /// The run starts.
-    START = Post "/api/daemon/tasks/{}/start";
+    START = Post "/api/daemon/tasks/{}/start" TASKS;
     /// A line for whoever watches.
-    PROGRESS = Post "/api/daemon/tasks/{}/progress";
+    PROGRESS = Post "/api/daemon/tasks/{}/progress" WORDS;
     /// Adds to the transcript.
-    MESSAGES = Post "/api/daemon/tasks/{}/messages";
+    MESSAGES = Post "/api/daemon/tasks/{}/messages" WORDS;
     /// What the transcript holds.
-    MESSAGES_READ = Get "/api/daemon/tasks/{}/messages";
+    MESSAGES_READ = Get "/api/daemon/tasks/{}/messages" TASKS;
     /// Names the session to resume.
-    SESSION = Post "/api/daemon/tasks/{}/session";
+    SESSION = Post "/api/daemon/tasks/{}/session" WORDS;
     /// What the run used.
-    USAGE = Post "/api/daemon/tasks/{}/usage";
+    USAGE = Post "/api/daemon/tasks/{}/usage" WORDS;
     /// Where the task is.
-    STATUS = Get "/api/daemon/tasks/{}/status";
+    STATUS = Get "/api/daemon/tasks/{}/status" WORDS;
     /// The run ended well.
-    COMPLETE = Post "/api/daemon/tasks/{}/complete";
+    COMPLETE = Post "/api/daemon/tasks/{}/complete" TASKS;
     /// The run did not end well.
-    FAIL = Post "/api/daemon/tasks/{}/fail";
+    FAIL = Post "/api/daemon/tasks/{}/fail" TASKS;
     /// The cancelled run is over.
-    CANCEL_ACK = Post "/api/daemon/tasks/{}/cancel-ack";
+    CANCEL_ACK = Post "/api/daemon/tasks/{}/cancel-ack" TASKS;
     /// Which of many issues' directories are of no use any more: workspace.
-    GC_ISSUES = Post "/api/daemon/workspaces/{}/issues/gc-check";
+    GC_ISSUES = Post "/api/daemon/workspaces/{}/issues/gc-check" WORDS;
     /// The same of one issue, on older servers.
-    GC_ISSUE = Get "/api/daemon/issues/{}/gc-check";
+    GC_ISSUE = Get "/api/daemon/issues/{}/gc-check" WORDS;
     /// The same of a chat.
-    GC_CHAT = Get "/api/daemon/chat-sessions/{}/gc-check";
+    GC_CHAT = Get "/api/daemon/chat-sessions/{}/gc-check" WORDS;
     /// The same of an autopilot's run.
-    GC_AUTOPILOT_RUN = Get "/api/daemon/autopilot-runs/{}/gc-check";
+    GC_AUTOPILOT_RUN = Get "/api/daemon/autopilot-runs/{}/gc-check" WORDS;
     /// The same of a task that was to make an issue.
-    GC_TASK = Get "/api/daemon/tasks/{}/gc-check";
+    GC_TASK = Get "/api/daemon/tasks/{}/gc-check" WORDS;
     /// The control link.
-    LINK = Get "/api/daemon/ws";
+    LINK = Get "/api/daemon/ws" WORDS;
 }
 
 impl Route {
@@ -184,6 +193,17 @@ mod tests {
         for (n, route) in ALL.iter().enumerate() {
             assert!(route.template.starts_with("/api/"), "{}", route.template);
             assert!(!ALL[..n].contains(route), "{}", route.template);
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_as_large_as_what_its_route_can_have_to_say() {
+        for route in [HEARTBEAT, STATUS, DEREGISTER, MESSAGES, USAGE, RECOVER_ORPHANS] {
+            assert_eq!(route.most, 1 << 20, "{}", route.template);
+        }
+        // One that cannot be read is asked for again and again, and a task's row has its output in it.
+        for route in [CLAIM_BATCH, CLAIM_ONE, SKILL_BUNDLES, START, COMPLETE, FAIL, MESSAGES_READ] {
+            assert_eq!(route.most, 64 << 20, "{}", route.template);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Claims over the control channel.
 
 use crate::bed::{Bed, WITHIN, is_claim};
+use longshore_core::config::Timing;
 use longshore_io_tokio::plane::{Action, Config, Request, Rule, TaskSpec};
 use longshore_tests::DriverUnderTest;
 use std::time::Duration;
@@ -17,8 +18,12 @@ fn over(request: &Request) -> bool {
 
 /// A daemon that knows that its channel takes claims, and polls no more in the test's time.
 async fn linked() -> Bed<DriverUnderTest> {
+    linked_with(|timers| timers.claim_hold_off = HOLD_OFF).await
+}
+
+async fn linked_with(tune: impl FnOnce(&mut Timing)) -> Bed<DriverUnderTest> {
     let furnish = |home: longshore_tests::Home| home.env("MULTICA_DAEMON_POLL_INTERVAL", "1h");
-    let bed = Bed::driven(Config::default(), furnish, |core| core.timers.claim_hold_off = HOLD_OFF).await;
+    let bed = Bed::driven(Config::default(), furnish, |core| tune(&mut core.timers)).await;
     bed.linked().await;
     let beaten = |request: &Request| request.is("WS", "/heartbeat") && request.answered_at.is_some();
     bed.plane.wait_for_request(WITHIN, beaten).await.expect("the first beat on the channel is answered");
@@ -90,4 +95,20 @@ async fn a_claim_whose_answer_cannot_be_read_is_one_of_unknown_fate() {
     let claims = bed.claims();
     assert!(over(&claims[before]) && claims[before + 1].method == "POST", "{claims:?}");
     assert!(claims[before + 1].at.saturating_sub(claims[before].at) >= HOLD_OFF);
+}
+
+#[tokio::test]
+async fn a_task_that_comes_over_the_channel_after_its_claims_time_is_taken() {
+    const CLAIM_OVER: Duration = Duration::from_millis(200);
+    let bed = linked_with(|timers| (timers.claim_over, timers.claim_hold_off) = (CLAIM_OVER, WITHIN)).await;
+    let late = bed.plane.fault(Rule::new("WS", CLAIM, Action::HoldReply).first(1));
+    let before = bed.claims().len();
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    late.reached(1).await;
+    // Only time can make it late; one that the daemon still takes for punctual proves less, and no less than before.
+    tokio::time::sleep(CLAIM_OVER * 2).await;
+    assert_eq!(bed.claims().len(), before + 1, "nothing else is claimed while it is waited for");
+    late.release();
+    bed.completed(&task).await;
+    assert_eq!(bed.calls(&task, "start").len(), 1);
 }

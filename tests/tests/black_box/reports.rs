@@ -189,3 +189,32 @@ async fn a_server_that_is_away_while_a_run_ends_hears_of_it_when_it_is_back() {
     assert!(bed.calls(&task, "fail").is_empty());
     bed.daemon.stop().await;
 }
+
+#[tokio::test]
+async fn an_old_server_is_told_of_once_and_asked_with_each_task() {
+    let bed = Bed::new().await;
+    bed.linked().await;
+    let missing = |status: u16, body: &str| Action::Reply { status, body: body.into(), headers: Vec::new() };
+    bed.fault("usage", |path| Rule::new("POST", &path, missing(404, "404 page not found\n")));
+    bed.fault("cancel-ack", |path| Rule::new("POST", &path, missing(405, "")));
+    for _ in 0..2 {
+        let task = bed.enqueue(spec());
+        bed.completed(&task).await;
+        assert_eq!(bed.calls(&task, "usage").len(), 1, "it may be a newer server by now");
+    }
+    for _ in 0..2 {
+        let task = bed.enqueue(TaskSpec::new("claude").script(&[Step::Say("working".into()), Step::Hang]));
+        bed.spoke(&task).await;
+        assert_eq!(bed.plane.cancel(&task), Ok(State::Cancelled));
+        bed.answered(&task, "cancel-ack").await;
+    }
+    bed.daemon.stop().await;
+    let log = std::fs::read_to_string(bed.home.dir().join("daemon.log")).expect("a log");
+    for route in ["usage", "cancel-ack"] {
+        let told = |line: &&str| {
+            line.contains("this server has no such route") && line.contains(&format!("route={route}"))
+        };
+        assert_eq!(log.lines().filter(told).count(), 1, "{log}");
+    }
+    assert_eq!(log.lines().filter(|line| line.contains(" ERR ")).count(), 0, "{log}");
+}

@@ -38,7 +38,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         "ORPHANS-FIRST",
         "a runtime is asked for after its leftovers were dealt with, and these are dealt with once",
         "ours",
-        &[Rule],
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/fleet.rs",
+                "inv_09_leftovers_are_failed_before_the_first_claim_however_long_the_server_is_away",
+            ),
+            Test(
+                "core/tests/scenarios/fleet.rs",
+                "inv_09_a_server_that_answers_everything_but_this_is_asked_three_times",
+            ),
+        ],
     ),
     inv(
         "PROVIDER-CAP",
@@ -48,6 +58,18 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     inv("RUNTIME-SET", "each change of the set fits the one before it", "ours", &[Rule]),
     inv("CLAIM-FALLBACK", "a claim that the connection did not deliver is sent over HTTP", "ours", &[Rule]),
+    inv(
+        "CLAIM-PACE",
+        "claims that bring nothing are ten at once and then ten a second at most, however many hints come, and none waits before that",
+        "ours",
+        &[
+            Rule,
+            Test(
+                "core/tests/scenarios/storms.rs",
+                "a_storm_over_an_empty_queue_makes_ten_claims_a_second_and_its_first_hints_and_its_last_are_not_lost",
+            ),
+        ],
+    ),
     inv("CLAIM-RATE", "tasks are not asked for again and again while nothing is new", "ours", &[Rule]),
     inv(
         "HELD-CONFIRMED",
