@@ -105,11 +105,13 @@ fn compare(
         if stopped {
             writeln!(
                 out,
-                "stopped     after step {until}, as was asked; the last steps:\n{}",
+                "stopped     after step {until}{}, as was asked; the last steps:\n{}",
+                of_life(replay.report().all_lives),
                 replay.context()
             )?;
         } else {
-            writeln!(out, "stopped     never: the trace has no step {until}")?;
+            let lives = if replay.report().all_lives > 1 { " in any life" } else { "" };
+            writeln!(out, "stopped     never: the trace has no step {until}{lives}")?;
         }
     }
     writeln!(out, "result      {text}")?;
@@ -138,6 +140,11 @@ fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     }
 }
 
+/// Which life a step is of, where there is more than one so far.
+fn of_life(life: u64) -> String {
+    if life > 1 { format!(" of life {life}") } else { String::new() }
+}
+
 /// `whole` says whether all of the trace was read.
 fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
@@ -151,7 +158,11 @@ fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> 
         "steps       {}: {} compared, {} not replayed for want of a checkpoint",
         report.steps, report.compared, report.skipped
     )?;
-    writeln!(out, "digests     {} compared", report.digests)?;
+    write!(out, "digests     {} compared", report.digests)?;
+    if report.digests_skipped > 0 {
+        write!(out, ", {} not for want of a checkpoint", report.digests_skipped)?;
+    }
+    writeln!(out)?;
     if report.gaps > 0 {
         writeln!(
             out,

@@ -44,7 +44,10 @@ pub struct Check {
     /// Only this rule, such as I5 or INV-99
     #[arg(long, value_name = "ID", value_parser = rule)]
     pub rule: Option<&'static str>,
-    /// Print one JSON object
+    /// Name the rules that were not held to all of it
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print one JSON object, which names them too
     #[arg(long)]
     pub json: bool,
 }

@@ -8,6 +8,8 @@ mod source;
 mod tasks;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn_tests;
 
 use super::destination::{Destination, DestinationError};
 use crate::cli::Exit;

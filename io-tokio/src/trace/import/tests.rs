@@ -233,7 +233,7 @@ fn a_log_that_begins_in_the_middle_says_so() {
     assert!(day.headers[0].from.is_some(), "no life begins here");
     assert_eq!(day.headers[0].core, "multica");
     assert!(
-        day.notes.iter().any(|note| note == "claim 1 is task aaaa1111: it came before the log begins"),
+        day.notes.iter().any(|note| note == "claim 1 is task aaaa1111: the log does not say when it came"),
         "{:?}",
         day.notes
     );

@@ -74,7 +74,7 @@ impl Input {
                 return Ok(Self { lines, salvage, header: *header, fresh: true, at });
             }
             if !lines.advance(&mut salvage)? {
-                return Err(Unreadable::NoTrace { told: told(&lines, salvage.troubles()).join("\n") });
+                return Err(Unreadable::NoTrace { told: told(&lines, &salvage).join("\n") });
             }
         }
     }
@@ -109,7 +109,7 @@ impl Input {
     /// # Errors
     /// If `err` cannot be written to.
     pub fn say(&self, err: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        told(&self.lines, self.troubles()).iter().try_for_each(|line| writeln!(err, "warning: {line}"))
+        told(&self.lines, &self.salvage).iter().try_for_each(|line| writeln!(err, "warning: {line}"))
     }
 }
 
@@ -133,9 +133,14 @@ impl Iterator for Input {
     }
 }
 
-fn told(lines: &Lines, troubles: &Troubles) -> Vec<String> {
+fn told(lines: &Lines, salvage: &Salvage) -> Vec<String> {
+    let troubles = salvage.troubles();
     let one = |trouble: &longshore_core::trace::Trouble| {
-        format!("{}: {}: {}", lines.name(trouble.at), trouble.at, trouble.what)
+        let life = match trouble.life {
+            life @ 1.. if salvage.lives() > 1 => format!(", life {life}"),
+            _ => String::new(),
+        };
+        format!("{}: {}{life}: {}", lines.name(trouble.at), trouble.at, trouble.what)
     };
     let mut all: Vec<String> = troubles.first().iter().map(one).collect();
     if troubles.more() > 0 {
