@@ -216,6 +216,10 @@ impl LogRules {
                 again(**of) && other.stage == Stage::Running && (**of == claim || same(other))
             })
             .map(|(of, _)| *of);
+        // An end that comes now may be that of this one.
+        for (_, earlier) in self.claims.iter_mut().filter(|(of, other)| **of != claim && same(other)) {
+            earlier.beside = None;
+        }
         let told = self.told(claim);
         told.beside = beside.or(other);
         if other == Some(claim) {

@@ -251,6 +251,16 @@ fn what_a_log_may_leave_out_is_not_blamed() {
         vec![came(1, "a"), is(1, Running), reported(1, FAILED), is(1, Running), reported(1, Complete)],
         vec![came(1, "a"), reported(1, Complete), is(1, Starting), is(1, Running), reported(1, Complete)],
         vec![came(1, "a"), is(1, Running), reported(1, Complete), came(2, "a"), is(2, Running)],
+        vec![
+            came(1, "a"),
+            is(1, Running),
+            came(2, "a"),
+            is(2, Running),
+            ended(2, unknown),
+            came(3, "a"),
+            is(3, Running),
+            ended(3, unknown),
+        ],
         // Which of the runs ended first is not known.
         vec![is(1, Running), is(2, Running), is(3, Running), ended(3, unknown), over(1), over(2)],
         // A runtime that is registered again may be so in another process.

@@ -315,6 +315,35 @@ mod tests {
     }
 
     #[test]
+    fn the_life_of_a_step_is_named_where_there_is_more_than_one() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 100);
+        let one = fs::read_to_string(&path).expect("reads");
+        let (head, rest) = one.split_once("\"seed\":\"").expect("a seed");
+        // The same steps in a life of another seed: the first digest differs, or an effect does.
+        let two = format!("{one}{head}\"seed\":\"{:016x}{}", 99, &rest[16..]);
+        fs::write(&path, two.replacen("\"n\":80,", "\"n\":x,", 1)).expect("writes");
+        let (verdict, _, err) = run(&path, Mode::Strict);
+        assert_eq!(verdict, Verdict::Differs);
+        let step = err.lines().find(|line| line.starts_with("error: ")).expect("it is said");
+        assert!(step.contains(" of life 2 (line "), "{step}");
+        assert!(err.contains("), life 1: no record of a trace: "), "{err}");
+        let (_, out, _) =
+            ask(&Replay { file: path, until: Some(200), events_only: true, ..Replay::default() });
+        assert!(out.contains("stopped     never: the trace has no step 200 in any life\n"), "{out}");
+    }
+
+    #[test]
+    fn digests_that_cannot_be_compared_are_not_counted_as_compared() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 300);
+        let text = fs::read_to_string(&path).expect("reads");
+        fs::write(&path, text.replacen("\"n\":150,", "\"n\":x,", 1)).expect("writes");
+        let (_, out, _) = run(&path, Mode::Strict);
+        assert!(out.contains("digests     8 compared, 2 not for want of a checkpoint\n"), "{out}");
+    }
+
+    #[test]
     fn damage_is_said_and_what_is_left_is_compared() {
         let dir = TempDir::new().expect("temp");
         let path = recorded(&dir, 300);

@@ -207,7 +207,10 @@ fn a_part_is_drawn_and_what_is_not_in_it_is_counted() {
     let steps = said.split(" lanes, ").nth(1).and_then(|rest| rest.split(" steps; 301 ").next());
     let steps: usize = steps.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{said}"));
     assert!((51..90).contains(&steps), "{said}");
-    assert!(said.contains(&format!("; outside of the window are {} steps, 0 violations and", 301 - steps)), "{said}");
+    assert!(
+        said.contains(&format!("; outside of the window are {} steps, 0 violations and", 301 - steps)),
+        "{said}"
+    );
     assert!(said.ends_with(" bars reach out of it\n"), "{said}");
     assert_eq!(run_part(&dir, "run.jsonl", "a.html", (Some("1/100"), None)).0, Exit::Code(0));
 

@@ -24,8 +24,22 @@ fn moments_are_steps_or_times() {
         assert_eq!(moment(text), expected, "{text}");
     }
     let nonsense = [
-        "", "-5s", "x", "5x", "1/", "/2", "1/2/3", "1:30", "0:60:00", "0:00:00.0000", "0:00:+1", "+5", ":::",
-        "99999999999999999999", "99999999999999999999:00:00", "9999999999999:00:00",
+        "",
+        "-5s",
+        "x",
+        "5x",
+        "1/",
+        "/2",
+        "1/2/3",
+        "1:30",
+        "0:60:00",
+        "0:00:00.0000",
+        "0:00:+1",
+        "+5",
+        ":::",
+        "99999999999999999999",
+        "99999999999999999999:00:00",
+        "9999999999999:00:00",
     ];
     for text in nonsense {
         let said = text.parse::<Moment>().err().unwrap_or_else(|| panic!("{text} is none")).to_string();
@@ -61,13 +75,16 @@ fn a_window_with_nothing_in_it_is_refused_with_the_reason() {
         "the window is empty: it begins at 5.000 s (5.000 s) and ends at 4.000 s (4.000 s), which is before that"
     );
     assert!(said("40", "20").contains("(step 40)"));
-    assert!(said("10h", "11h").starts_with("the window begins at 10 h 00 m 00.000 s, and the trace ends at "));
+    assert!(
+        said("10h", "11h").starts_with("the window begins at 10 h 00 m 00.000 s, and the trace ends at ")
+    );
     let unknown = said("2/7", "9s");
     assert_eq!(unknown, "the trace has no step 7 of life 2; `trace show` names the steps that it has");
     assert!(said("7s", "99999").contains("has no step 99999;"));
     let bars = vec![Bar::new(super::super::look::Kind::Beat, "", 100, 200)];
     let lanes = vec![Lane { bars, ..Lane::default() }];
-    let drawing = Drawing { end: 1_000, groups: vec![Group { name: "a".into(), lanes }], ..Drawing::default() };
+    let drawing =
+        Drawing { end: 1_000, groups: vec![Group { name: "a".into(), lanes }], ..Drawing::default() };
     let seen = |from, to| window(drawing.clone(), 0, Some(Moment::Axis(from)), Some(Moment::Axis(to)));
     assert_eq!(seen(300, 400), Err(NoWindow::Nothing { begin: 300, end: 400 }));
     assert!(seen(150, 150).is_ok_and(|part| part.drawing.end == 151 && part.reach_out == 1));
