@@ -107,7 +107,7 @@ fn no_pair_of_lines_that_are_missing_is_blamed() {
 }
 
 #[test]
-#[ignore = "all pairs take a minute"]
+#[ignore = "all pairs take ten seconds; a sample is tried otherwise"]
 fn no_pair_of_lines_that_are_missing_is_blamed_whichever_they_are() {
     let tried = pairs(|_, _| true);
     assert!(tried > 10_000, "{tried} pairs");

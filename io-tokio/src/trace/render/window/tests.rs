@@ -111,10 +111,10 @@ fn an_end_of_a_bar_that_is_outside_is_dashed_and_told() {
 
 proptest! {
     #[test]
-    fn what_is_in_a_window_is_in_the_part_and_nothing_else(tasks in 1..14_u32, a in 0.0..1.1, b in 0.0..1.1) {
+    fn what_is_in_a_window_is_in_the_part_and_nothing_else(tasks in 1..14_u32, a in 0..1_100_u64, b in 0..1_100_u64) {
         let whole = specimen(tasks, plain);
-        let at = |share: f64| (share * whole.end as f64) as u64;
-        let (from, to) = (at(f64::min(a, b)), at(f64::max(a, b)));
+        let at = |share: u64| whole.end * share / 1_000;
+        let (from, to) = (at(a.min(b)), at(a.max(b)));
         let part = match window(whole.clone(), 0, Some(Moment::Axis(from)), Some(Moment::Axis(to))) {
             Ok(part) => part,
             Err(error) => {
