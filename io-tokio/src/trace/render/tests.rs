@@ -199,6 +199,27 @@ fn the_form_is_that_of_the_name() {
 }
 
 #[test]
+fn the_pictures_of_the_documents_are_what_is_drawn_of_their_traces() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let dir = TempDir::new().expect("temp");
+    for (trace, picture) in [
+        ("broken/a-lease-is-refreshed-twice.jsonl", "a-lease-is-refreshed-twice.svg"),
+        ("demo/six-tasks.jsonl", "demo.svg"),
+    ] {
+        let trace = root.join("tests/traces").join(trace);
+        assert_eq!(run(&dir, &trace.to_string_lossy(), picture).0, Exit::Code(0));
+        let drawn = fs::read_to_string(dir.path().join(picture)).expect("is there");
+        let shown = fs::read_to_string(root.join("docs/pictures").join(picture)).expect("is there");
+        assert!(
+            drawn == shown,
+            "docs/pictures/{picture} is not what is drawn now: look at it anew, and replace it by\n\
+             `longshore trace render {} -o {picture}`",
+            trace.display()
+        );
+    }
+}
+
+#[test]
 fn a_part_is_drawn_and_what_is_not_in_it_is_counted() {
     let dir = TempDir::new().expect("temp");
     fs::write(dir.path().join("run.jsonl"), recorded(3, 300, |_| false)).expect("writes");

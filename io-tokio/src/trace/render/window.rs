@@ -290,6 +290,8 @@ impl Window {
             bar.detail.push((REACHES_OUT.into(), whole.into()));
             bar.open.begin |= earlier;
             bar.open.end |= later;
+            // How it ended stands where it ended.
+            bar.failed &= !later;
         }
         bar
     }

@@ -144,7 +144,8 @@ proptest! {
             prop_assert_eq!((now.bars.len(), now.marks.len()), (bars.len(), marks.len()));
             for (now, bar) in now.bars.iter().zip(bars) {
                 prop_assert_eq!((now.begin, now.end), (bar.begin.max(begin), bar.end.min(end)));
-                prop_assert_eq!((now.kind, &now.label, now.failed), (bar.kind, &bar.label, bar.failed));
+                let failed = bar.failed && bar.end <= end;
+                prop_assert_eq!((now.kind, &now.label, now.failed), (bar.kind, &bar.label, failed));
                 prop_assert_eq!(now.open.begin, bar.open.begin || bar.begin < begin);
                 prop_assert_eq!(now.open.end, bar.open.end || bar.end > end);
                 prop_assert_eq!((step(now.first), step(now.last)), (was(bar.first), was(bar.last)));
