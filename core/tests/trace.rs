@@ -109,9 +109,9 @@ fn a_difference_names_its_life_where_there_is_more_than_one() {
     );
     let mut audit = Audit::default();
     let all = [life(4, 1), life(5, 1)].concat();
-    let mut trace = Reader::new(all.as_slice()).expect("a trace");
+    let trace = Reader::new(all.as_slice()).expect("a trace");
     audit.record(Place::default(), Record::Header(Box::new(trace.header().clone()))).expect("a header");
-    while let Some(record) = trace.next() {
+    for record in trace {
         audit.record(Place::default(), record.expect("a record")).expect("it goes on behind a difference");
     }
     assert_eq!(audit.audited().diverged, [(1, 50), (2, 50)]);
