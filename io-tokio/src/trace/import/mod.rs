@@ -3,6 +3,7 @@
 mod build;
 mod clock;
 mod line;
+mod process;
 mod said;
 mod source;
 mod tasks;
