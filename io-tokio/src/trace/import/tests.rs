@@ -274,6 +274,9 @@ fn what_is_no_log_is_refused_and_nothing_is_written() {
     fs::write(&log, "not a log\nof anybody\n").expect("written");
     let error = imported(&asked(vec![log], &out)).err().expect("refused").to_string();
     assert!(error.contains("none of the 2 lines") && error.contains("daemon.log"), "{error}");
+    let only = "09:00:08.000 INF claude finished component=daemon pid=77 status=completed\n";
+    let error = import_text(only.as_bytes()).err().expect("an empty trace is none").to_string();
+    assert!(error.starts_with("the 1 lines tell of no task, runtime or process"), "{error}");
     let error = imported(&asked(vec![dir.path().join("none")], &out)).err().expect("refused").to_string();
     assert!(error.contains("none cannot be read"), "{error}");
     assert!(!out.exists());
@@ -311,7 +314,7 @@ fn is_refused_or_a_trace(text: &[u8]) -> Result<(), TestCaseError> {
             let order = day.steps.windows(2).all(|two| two[0].mono <= two[1].mono || two[1].n == 0);
             prop_assert!(order || day.headers.len() > 1, "time never goes back");
         }
-        Err(ImportError::Nothing { .. }) => {}
+        Err(ImportError::Nothing { .. } | ImportError::Silent { .. }) => {}
         Err(other) => return Err(TestCaseError::fail(other.to_string())),
     }
     Ok(())
