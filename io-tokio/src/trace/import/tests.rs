@@ -1,6 +1,7 @@
 //! Whole logs, written by hand after what the format says.
 
 use super::*;
+use crate::trace::show::{Show, show};
 use longshore_core::effect::{Effect, Fact, PhaseName, ReportKind, RuntimeChange};
 use longshore_core::event::{ApiReply, Event, Offer, RunEnd, RunEvent};
 use longshore_core::reason::FailReason;
@@ -238,6 +239,25 @@ fn a_log_that_begins_in_the_middle_says_so() {
         day.notes
     );
     assert_eq!(day.offers().len(), 2);
+}
+
+#[test]
+fn slots_that_the_log_does_not_tell_are_shown_as_not_known() {
+    let dir = TempDir::new().expect("temp");
+    let silent: String =
+        DAY.lines().filter(|line| !line.contains("resolved")).map(|it| format!("{it}\n")).collect();
+    for (name, text, said) in
+        [("told", DAY, ", 3 slots, begun "), ("silent", &silent, ", slots not known, begun ")]
+    {
+        let (log, out) = (dir.path().join(name), dir.path().join(format!("{name}.jsonl")));
+        fs::write(&log, text).expect("written");
+        imported(&asked(vec![log], &out)).expect("imported");
+        let asked = Show { file: out, ..Show::default() };
+        let (mut shown, mut err) = (Vec::new(), Vec::new());
+        assert!(show(&asked, dir.path(), &mut shown, &mut err).expect("writes to memory"));
+        let shown = String::from_utf8(shown).expect("text");
+        assert!(shown.lines().next().is_some_and(|first| first.contains(said)), "{shown}");
+    }
 }
 
 #[test]
