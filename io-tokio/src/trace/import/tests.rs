@@ -244,8 +244,8 @@ fn a_log_that_begins_in_the_middle_says_so() {
 #[test]
 fn slots_that_the_log_does_not_tell_are_shown_as_not_known() {
     let dir = TempDir::new().expect("temp");
-    let silent: String =
-        DAY.lines().filter(|line| !line.contains("resolved")).map(|it| format!("{it}\n")).collect();
+    let silent: Vec<&str> = DAY.lines().filter(|line| !line.contains("resolved")).collect();
+    let silent = silent.join("\n");
     for (name, text, said) in
         [("told", DAY, ", 3 slots, begun "), ("silent", &silent, ", slots not known, begun ")]
     {
