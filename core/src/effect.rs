@@ -324,6 +324,37 @@ pub enum ApiCall {
     },
 }
 
+impl ApiCall {
+    /// The claim that it is about, if it is about one.
+    pub const fn claim(&self) -> Option<ClaimKey> {
+        match self {
+            Self::Start(call) => Some(call.claim()),
+            Self::Lease { claim }
+            | Self::Status { claim }
+            | Self::WaitDirectory { claim, .. }
+            | Self::Messages { claim, .. }
+            | Self::MessagesKnown { claim, .. }
+            | Self::Usage { claim }
+            | Self::Pin { claim }
+            | Self::Complete { claim }
+            | Self::Fail { claim, .. }
+            | Self::CancelAck { claim } => Some(*claim),
+            Self::Renew
+            | Self::Workspaces
+            | Self::Profiles { .. }
+            | Self::Register { .. }
+            | Self::RecoverOrphans { .. }
+            | Self::Deregister { .. }
+            | Self::Beat { .. }
+            | Self::Claim(_)
+            | Self::ClaimOver { .. }
+            | Self::ClaimOne(_)
+            | Self::Collectable { .. }
+            | Self::ActionResult { .. } => None,
+        }
+    }
+}
+
 /// Which runtimes a claim is for. The adapter keeps the set itself, by generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case")]

@@ -231,11 +231,47 @@ fn effects_of_a_kind_that_is_not_known_cost_the_comparison_and_not_the_event() {
     assert!(said(&troubles).contains("its event was used"), "{}", said(&troubles));
     let bare = |record: &&Record| matches!(record, Record::Step(step) if step.effects.is_none());
     assert_eq!(records.iter().filter(bare).count(), 1);
-    let mut replay = Replay::new(Mode::Strict);
+    let (mut replay, mut audit) = (Replay::new(Mode::Strict), Audit::default());
     for record in records {
+        audit.record(Place::default(), record.clone()).expect("judged");
         replay.record(0, record, &mut |_| {}).expect("replays");
     }
     assert_eq!((replay.report().steps, replay.report().compared), (61, 60));
+    let audited = audit.audited();
+    assert_eq!((audited.whole, audited.unrecorded), (61, 1), "of one it is this core that was judged");
+}
+
+#[test]
+fn digests_behind_a_line_that_is_left_out_are_not_said_to_be_compared() {
+    let all = lines(5, 60);
+    let without = |line: &str| {
+        let at = all.iter().position(|text| text.starts_with(line.as_bytes())).expect("is there");
+        let kept = [&all[..at], &[b"{damaged".to_vec()], &all[at + 1..]].concat();
+        let mut replay = Replay::new(Mode::Strict);
+        for record in read(&kept).0 {
+            replay.record(0, record, &mut |_| {}).expect("replays");
+        }
+        (replay.report().digests, replay.report().digests_skipped, replay.report().gaps)
+    };
+    // There are digests after the steps 10, 30 and 50, and checkpoints after 20, 40 and 60.
+    assert_eq!(without("{\"rec\":\"end\""), (6, 0, 0));
+    assert_eq!(without("{\"rec\":\"digest\",\"n\":30,"), (5, 0, 0), "what is left out is not counted");
+    assert_eq!(without("{\"rec\":\"step\",\"n\":30,"), (4, 1, 1), "the state is known again after step 40");
+    assert_eq!(without("{\"rec\":\"step\",\"n\":31,"), (5, 0, 1));
+}
+
+#[test]
+fn a_trouble_names_the_life_that_it_is_in() {
+    let lost = |seed| {
+        let mut all = lines(seed, 30);
+        all.retain(|line| !line.starts_with(b"{\"rec\":\"step\",\"n\":7,"));
+        all
+    };
+    let (_, troubles) = read(&[vec![b"{}".to_vec()], lost(5), lost(6), lost(7)].concat());
+    let told: Vec<_> = troubles.first().iter().map(|trouble| (trouble.life, &trouble.what)).collect();
+    let missing = &Damage::Missing { from: 7, lost: 1 };
+    assert!(matches!(told[0], (0, Damage::NoHeader { .. })), "{told:?}");
+    assert_eq!(told[1..], [(1, missing), (2, missing), (3, missing)]);
 }
 
 #[test]

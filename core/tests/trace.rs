@@ -9,8 +9,8 @@ use longshore_core::rng::Seed;
 use longshore_core::script::Life;
 use longshore_core::time::{Instant, Now, UnixMillis};
 use longshore_core::trace::{
-    Difference, FORMAT, Header, Mode, Origin, Reader, Record, Replay, ReplayError, Report, Torn, TraceError,
-    Version, encode,
+    Audit, Difference, FORMAT, Header, Mode, Origin, Place, Reader, Record, Replay, ReplayError, Report,
+    Torn, TraceError, Version, encode,
 };
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -87,6 +87,33 @@ fn a_recorded_life_replays_effect_by_effect() {
     {
         assert!(text.contains(seen), "the life must be worth replaying: no {seen}");
     }
+}
+
+#[test]
+fn a_difference_names_its_life_where_there_is_more_than_one() {
+    let life = |seed, wrong| {
+        let mut tape = Tape::new(seed);
+        tape.steps(50);
+        encode::digest(&mut tape.lines, 50, tape.life.daemon.digest() ^ wrong).expect("encodes");
+        tape.lines
+    };
+    let said = |lives: &[Vec<u8>]| match replay(&lives.concat(), Mode::Strict) {
+        Err(ReplayError::Diverged(what)) => what.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(said(&[life(4, 1), life(5, 0)]).starts_with("step 50 (line 53): the state has digest "));
+    assert!(
+        said(&[life(4, 0), life(5, 1)]).starts_with("step 50 of life 2 (line 106): the state has digest ")
+    );
+    let mut audit = Audit::default();
+    let all = [life(4, 1), life(5, 1)].concat();
+    let trace = Reader::new(all.as_slice()).expect("a trace");
+    audit.record(Place::default(), Record::Header(Box::new(trace.header().clone()))).expect("a header");
+    for record in trace {
+        audit.record(Place::default(), record.expect("a record")).expect("it goes on behind a difference");
+    }
+    assert_eq!(audit.audited().diverged, [(1, 50), (2, 50)]);
+    assert_eq!(audit.report().all_lives, 2);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::ops::{Closed, End, What};
 use super::recovery::{Kept, Records};
 use super::{At, Found, recovery, report};
 use crate::daemon::View;
-use crate::effect::{ApiCall, Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
+use crate::effect::{Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, Recovered, RunEvent};
 use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
@@ -88,7 +88,7 @@ impl TaskBook {
                 {
                     self.offers.clone_from(offers);
                 }
-                if let Some(life) = named(call).and_then(|claim| self.lives.get_mut(&claim)) {
+                if let Some(life) = call.claim().and_then(|claim| self.lives.get_mut(&claim)) {
                     api_closed(life, at, closed.op, call, result, found);
                 }
             }
@@ -156,7 +156,7 @@ impl TaskBook {
 
     pub(super) fn effect(&mut self, at: &At<'_>, effect: &Effect, fleet: &FleetBook, found: &mut Found) {
         let claim = match effect {
-            Effect::Api { call, .. } => named(call),
+            Effect::Api { call, .. } => call.claim(),
             Effect::Fs { call, .. } => call.claim(),
             Effect::Progress { claim, .. } => Some(*claim),
             Effect::Run { call, .. } => Some(call.claim()),
@@ -459,23 +459,5 @@ impl TaskBook {
             found.require(false, "I26", || format!("claim {} is never forgotten", life.offer.claim.0));
         }
         self.records.finish(found);
-    }
-}
-
-/// The claim that a request is about.
-const fn named(call: &ApiCall) -> Option<ClaimKey> {
-    match call {
-        ApiCall::Start(call) => Some(call.claim()),
-        ApiCall::Lease { claim }
-        | ApiCall::Status { claim }
-        | ApiCall::WaitDirectory { claim, .. }
-        | ApiCall::Messages { claim, .. }
-        | ApiCall::MessagesKnown { claim, .. }
-        | ApiCall::Usage { claim }
-        | ApiCall::Pin { claim }
-        | ApiCall::Complete { claim }
-        | ApiCall::Fail { claim, .. }
-        | ApiCall::CancelAck { claim } => Some(*claim),
-        _ => None,
     }
 }

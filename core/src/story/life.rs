@@ -15,8 +15,8 @@ pub struct Life {
     pub source: String,
     /// Version of the core that decided.
     pub core: String,
-    /// Tasks that may run at once.
-    pub slots: u16,
+    /// Tasks that may run at once; `None` if the trace was [imported](crate::trace::IMPORTED) from a log that does not say it.
+    pub slots: Option<u16>,
     /// Both clocks at its creation.
     pub start: Now,
     /// How much later than the first life of the story it began. Lives never overlap, whatever the wall clock says.

@@ -63,8 +63,10 @@ pub struct Audited {
     pub logged: u64,
     /// Whether a log does not say how many slots there are: then it is not known how many tasks may be at work.
     pub unbounded: bool,
-    /// Steps where the recorded core did something else: the first 20.
-    pub diverged: Vec<StepNumber>,
+    /// Steps whose effects nobody recorded, or that cannot be read: what this core does in them was judged.
+    pub unrecorded: u64,
+    /// Steps where the recorded core did something else, each with its life, from 1: the first 20.
+    pub diverged: Vec<(u64, StepNumber)>,
     /// How many there are.
     pub divergences: u64,
     /// Violations that were left out, being too many.
@@ -182,7 +184,7 @@ impl Audit {
             (Err(ReplayError::Diverged(what)), _) => {
                 self.audited.divergences += 1;
                 if self.audited.diverged.len() < MOST_DIVERGED {
-                    self.audited.diverged.push(what.n);
+                    self.audited.diverged.push((what.life, what.n));
                 }
                 self.lose();
                 // The state is another one, and it is all there.
@@ -235,6 +237,7 @@ impl Audit {
             });
             let judged = if *middle { &mut audited.middle } else { &mut audited.whole };
             *judged += 1;
+            audited.unrecorded += u64::from(seen.recorded.is_none());
             let (event, effects) = (seen.event.cloned(), effects.to_vec());
             findings.saw(Lately { n: seen.n, at: seen.now.mono, event, effects });
             audited.more += findings.take(at, &rules.violations()[before..], recorded_only);

@@ -84,6 +84,8 @@ impl fmt::Display for Context {
 /// The first difference between a recording and its replay.
 #[derive(Clone, Debug)]
 pub struct Divergence {
+    /// In which life, from 1, as they are in the trace.
+    pub life: u64,
     /// At this step.
     pub n: StepNumber,
     /// The line of the record, from 1.
@@ -122,7 +124,8 @@ pub enum Difference {
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "step {} (line {}): ", self.n, self.line)?;
+        let life = if self.life > 1 { format!(" of life {}", self.life) } else { String::new() };
+        write!(f, "step {}{life} (line {}): ", self.n, self.line)?;
         match &self.what {
             Difference::Effects { recorded, produced } => effects(f, recorded, produced)?,
             Difference::Digest { recorded, produced, since, fields } => {

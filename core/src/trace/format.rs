@@ -76,6 +76,11 @@ impl Header {
         self.source == IMPORTED
     }
 
+    /// Whether the number of slots is that of the daemon. A log that does not say it becomes a trace with the most there can be.
+    pub fn knows_slots(&self) -> bool {
+        !self.is_imported() || self.config.slots < Config::MAX_SLOTS
+    }
+
     /// Whether both headers are about the same life of a daemon.
     pub fn same_life(&self, other: &Self) -> bool {
         self.seed == other.seed && self.start == other.start && self.config == other.config

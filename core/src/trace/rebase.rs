@@ -63,6 +63,8 @@ pub struct Rebased {
 #[derive(Debug, Default)]
 pub struct Rebase {
     header: Option<Header>,
+    /// Which life it is, from 1.
+    life: u64,
     daemon: Option<Daemon>,
     addresses: Addresses,
     out: Effects,
@@ -81,6 +83,11 @@ impl Rebase {
     /// What came of it so far.
     pub const fn report(&self) -> &Rebased {
         &self.report
+    }
+
+    /// The life that is being read, from 1; 0 before the first.
+    pub const fn life(&self) -> u64 {
+        self.life
     }
 
     /// The last step of the trace that was read, or said to be lost.
@@ -121,6 +128,7 @@ impl Rebase {
 
     fn begin(&mut self, line: u64, header: Header, to: &mut Vec<u8>) -> Result<(), RebaseError> {
         let same_life = self.header.as_ref().is_some_and(|old| old.same_life(&header));
+        self.life += u64::from(!same_life);
         if let Some(from) = header.from {
             if same_life && self.theirs == Some(from.n) {
                 return Ok(());
@@ -212,8 +220,8 @@ impl Rebase {
         self.report.differ += 1;
         if self.report.first.is_none() {
             let what = Difference::Effects { recorded, produced: self.out.as_slice().to_vec() };
-            let (context, recorded_by) = (self.context.clone(), None);
-            self.report.first = Some(Box::new(Divergence { n, line, what, context, recorded_by }));
+            let (life, context, recorded_by) = (self.life, self.context.clone(), None);
+            self.report.first = Some(Box::new(Divergence { life, n, line, what, context, recorded_by }));
         }
     }
 

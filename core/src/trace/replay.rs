@@ -86,6 +86,8 @@ pub enum ReplayError {
 pub struct Report {
     /// Headers that were read.
     pub segments: u64,
+    /// Lives in the trace, so far.
+    pub all_lives: u64,
     /// Lives that were replayed from their beginning.
     pub lives: u64,
     /// Steps in the trace.
@@ -96,6 +98,8 @@ pub struct Report {
     pub skipped: u64,
     /// Digests of the state that were compared, those of checkpoints and segments included, and were the same.
     pub digests: u64,
+    /// Digests of the state that were compared with nothing: no state was known.
+    pub digests_skipped: u64,
     /// The step of the checkpoint from which the replay began, if it did not begin with a life.
     pub from_checkpoint: Option<StepNumber>,
     /// Checkpoints from which it went on.
@@ -231,6 +235,7 @@ impl Replay {
         let (config, seed, start, from) = (header.config.clone(), header.seed, header.start, header.from);
         let imported = header.is_imported();
         self.header = Some(header);
+        self.report.all_lives += u64::from(!same_life);
         self.report.imported |= imported;
         if imported {
             // No core went through this: one that is fed with it would only find what it knows nothing of.
@@ -334,7 +339,13 @@ impl Replay {
         recorded: u64,
         state: Option<&str>,
     ) -> Result<(), ReplayError> {
-        let Some(daemon) = self.daemon.as_ref().filter(|_| self.mode == Mode::Strict) else { return Ok(()) };
+        if self.mode == Mode::EventsOnly {
+            return Ok(());
+        }
+        let Some(daemon) = &self.daemon else {
+            self.report.digests_skipped += 1;
+            return Ok(());
+        };
         let produced = daemon.digest();
         if produced != recorded {
             let since = self.sure;
@@ -401,7 +412,7 @@ impl Replay {
     fn diverged(&self, line: u64, n: StepNumber, what: Difference) -> ReplayError {
         let other = |header: &&Header| header.core != env!("CARGO_PKG_VERSION");
         let recorded_by = self.header.as_ref().filter(other).map(|header| header.core.clone());
-        let context = self.context.clone();
-        ReplayError::Diverged(Box::new(Divergence { n, line, what, context, recorded_by }))
+        let (life, context) = (self.report.all_lives, self.context.clone());
+        ReplayError::Diverged(Box::new(Divergence { life, n, line, what, context, recorded_by }))
     }
 }

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 pub struct Salvage {
     /// The life that is being read.
     header: Option<Header>,
+    /// Which one it is, from 1.
+    life: u64,
     /// Whether the source has had its header.
     headed: bool,
     /// The last step that came out, or is in a gap that did.
@@ -87,7 +89,7 @@ impl Salvage {
 
     /// Something is wrong that the caller knows better: a line that is too long, or a source that fails.
     pub fn trouble(&mut self, at: Place, what: Damage) {
-        self.troubles.add(at, what);
+        self.troubles.add(at, self.life, what);
     }
 
     /// Nothing comes any more.
@@ -98,6 +100,11 @@ impl Salvage {
     /// Whether a record is there to be taken.
     pub fn has_more(&self) -> bool {
         !self.out.is_empty()
+    }
+
+    /// How many lives there are so far.
+    pub const fn lives(&self) -> u64 {
+        self.life
     }
 
     /// What is wrong so far.
@@ -131,10 +138,11 @@ impl Salvage {
     fn header(&mut self, at: Place, header: Header) {
         self.release();
         self.headed = true;
+        let same_life = self.header.as_ref().is_some_and(|old| old.same_life(&header));
+        self.life += u64::from(!same_life);
         if header.format.minor > FORMAT.minor {
             self.trouble(at, Damage::Newer { found: header.format });
         }
-        let same_life = self.header.as_ref().is_some_and(|old| old.same_life(&header));
         if let Some(last) = self.last.filter(|_| same_life) {
             match header.from {
                 Some(from) if from.n > last => {

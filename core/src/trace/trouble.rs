@@ -149,6 +149,8 @@ fn missing(from: StepNumber, lost: u64) -> String {
 pub struct Trouble {
     /// Where.
     pub at: Place,
+    /// In which life, from 1, as they are in the trace; 0 before the first.
+    pub life: u64,
     /// What.
     pub what: Damage,
 }
@@ -176,9 +178,9 @@ impl Troubles {
         self.list.is_empty()
     }
 
-    pub(super) fn add(&mut self, at: Place, what: Damage) {
+    pub(super) fn add(&mut self, at: Place, life: u64, what: Damage) {
         if self.list.len() < MOST {
-            self.list.push(Trouble { at, what });
+            self.list.push(Trouble { at, life, what });
         } else {
             self.more += 1;
         }

@@ -3,8 +3,8 @@
 use PhaseName::{Preparing, Reporting, Running, Settling, Starting};
 use longshore_core::config::Config;
 use longshore_core::effect::{Effect, Fact, Keep, PhaseName, ReportKind};
-use longshore_core::event::{ApiReply, ClaimKey, Event, Offer, RunEnd, RunEvent, RunOutcome};
-use longshore_core::id::{EnvRoot, OpId, RuntimeId, TaskId};
+use longshore_core::event::{ApiReply, ClaimKey, Event, Offer, Registered, RunEnd, RunEvent, RunOutcome};
+use longshore_core::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use longshore_core::observe::{LogRules, Step, Violation, catalog, needs_no_more_than_a_log};
 use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
@@ -153,6 +153,12 @@ fn reported(claim: u64, report: ReportKind) -> Line {
     (event, effects)
 }
 
+fn registered() -> Line {
+    let (id, provider) = (RuntimeId::new("r"), Provider::new("claude"));
+    let reply = ApiReply::Registered { runtimes: vec![Registered { id, provider, profile: None }] };
+    (Some(Event::Api { op: OpId(3), r: Ok(reply) }), Vec::new())
+}
+
 fn stop() -> Line {
     (Some(Event::stop()), Vec::new())
 }
@@ -177,17 +183,31 @@ fn breaches() -> Vec<(&'static str, Vec<Line>)> {
     let done = with(run(1, "a"), vec![ended(1, RunEnd::Completed), reported(1, Complete)]);
     let timed_out = RunEnd::Failed { reason: FailReason::Timeout };
     vec![
-        ("I1", [run(1, "a"), run(2, "b"), run(3, "c")].concat()),
+        (
+            "I1",
+            [
+                run(1, "a"),
+                run(2, "b"),
+                run(3, "c"),
+                vec![ended(1, RunEnd::Completed), ended(2, RunEnd::Completed)],
+            ]
+            .concat(),
+        ),
         ("I8", with(done.clone(), vec![reported(1, Complete)])),
         ("I8", with(done.clone(), vec![reported(1, FAILED)])),
         ("I13", with(done.clone(), vec![over(1)])),
-        ("INV-72", with(done.clone(), vec![is(1, Preparing)])),
-        ("INV-72", with(run(1, "a"), vec![ended(1, RunEnd::Completed), is(1, Running)])),
-        ("INV-96", with(run(1, "a"), vec![reported(1, Complete)])),
+        ("INV-96", with(run(1, "a"), vec![reported(1, Complete), ended(1, RunEnd::Completed)])),
         ("INV-106", with(run(1, "a"), vec![ended(1, timed_out), reported(1, Complete)])),
         ("INV-107", with(run(1, "a"), vec![ended(1, timed_out), owed(1, FAILED), owed(1, Complete)])),
-        ("INV-116", with(run(1, "a"), vec![came(2, "a"), is(2, Preparing)])),
-        ("INV-116", with(run(1, "a"), vec![is(1, Preparing)])),
+        ("INV-116", [run(1, "a"), run(2, "a"), vec![ended(2, timed_out), ended(1, timed_out)]].concat()),
+        ("INV-116", [run(1, "a"), run(2, "a"), vec![ended(2, timed_out), ended(2, timed_out)]].concat()),
+        (
+            "INV-116",
+            with(
+                run(1, "a"),
+                vec![is(1, Preparing), is(1, Running), ended(1, timed_out), ended(1, timed_out)],
+            ),
+        ),
         ("INV-135", vec![stop(), came(1, "a"), is(1, Preparing)]),
         ("INV-135", vec![stop(), came(1, "a"), is(1, Running)]),
     ]
@@ -208,12 +228,14 @@ fn each_rule_notices_the_log_that_it_is_there_for() {
 
 #[test]
 fn a_broken_rule_is_said_once_and_later_tasks_are_judged_as_before() {
-    let twice =
-        [came(1, "a"), is(1, Running), came(2, "a"), is(2, Preparing), is(2, Starting), is(2, Running)];
-    assert_eq!(found(&twice), [("INV-116", 4)]);
-    let after =
-        [ended(2, RunEnd::Completed), reported(2, ReportKind::Complete), came(3, "a"), is(3, Running)];
-    assert_eq!(found(&[&twice[..], &after[..]].concat()), [("INV-116", 4)]);
+    let end = |claim| ended(claim, RunEnd::Completed);
+    let twice = [came(1, "a"), is(1, Running), came(2, "a"), is(2, Running), end(2), end(2), end(2)];
+    assert_eq!(found(&twice), [("INV-116", 6)]);
+    let after = [came(3, "a"), is(3, Running), end(3), reported(3, ReportKind::Complete)];
+    assert_eq!(found(&[&twice[..], &after[..]].concat()), [("INV-116", 6)]);
+    // Three at a time with two slots are found when the second of them ends, and not again.
+    let crowd = [is(4, Running), is(5, Running), is(6, Running), end(4), end(5), end(6)];
+    assert_eq!(found(&crowd), [("I1", 5)]);
 }
 
 #[test]
@@ -223,6 +245,26 @@ fn what_a_log_may_leave_out_is_not_blamed() {
     for lines in [
         // It came before the log begins: whether it came again cannot be told.
         vec![is(1, Running), ended(1, RunEnd::Completed), reported(1, Complete), is(1, Preparing)],
+        // What was at work may have ended, and what was over may have come again.
+        vec![came(1, "a"), is(1, Running), came(2, "a"), is(2, Preparing), is(2, Running)],
+        vec![came(1, "a"), is(1, Running), is(1, Preparing), is(1, Running), reported(1, Complete)],
+        vec![came(1, "a"), is(1, Running), reported(1, FAILED), is(1, Running), reported(1, Complete)],
+        vec![came(1, "a"), reported(1, Complete), is(1, Starting), is(1, Running), reported(1, Complete)],
+        vec![came(1, "a"), is(1, Running), reported(1, Complete), came(2, "a"), is(2, Running)],
+        vec![
+            came(1, "a"),
+            is(1, Running),
+            came(2, "a"),
+            is(2, Running),
+            ended(2, unknown),
+            came(3, "a"),
+            is(3, Running),
+            ended(3, unknown),
+        ],
+        // Which of the runs ended first is not known.
+        vec![is(1, Running), is(2, Running), is(3, Running), ended(3, unknown), over(1), over(2)],
+        // A runtime that is registered again may be so in another process.
+        vec![registered(), stop(), registered(), came(1, "a"), is(1, Running)],
         // A task that is offered again and ignored, and ends by its name.
         vec![
             came(1, "a"),
@@ -291,19 +333,21 @@ fn records(lines: &[Line], first: u64) -> Vec<Record> {
 
 #[test]
 fn an_audit_judges_what_was_imported_and_forgets_what_was_on_where_something_is_missing() {
-    let (begun, again) = ([came(1, "a"), is(1, Running)], [came(2, "a"), is(2, Running)]);
-    let all = [&begun[..], &again[..]].concat();
-    assert_eq!(audited(&[records(&all, 1)]), (vec![("INV-116", 1, 4)], 4));
+    let begun = [came(1, "a"), is(1, Running), came(2, "a"), is(2, Running)];
+    let end = [ended(2, RunEnd::Completed), ended(2, RunEnd::Completed)];
+    let all = [&begun[..], &end[..]].concat();
+    assert_eq!(audited(&[records(&all, 1)]), (vec![("INV-116", 1, 6)], 6));
     // In another life it is another run, and what is broken there is said to be there.
-    let [first, second] = [records(&begun, 1), records(&again, 1)];
-    assert_eq!(audited(&[first.clone(), second]), (Vec::new(), 4));
-    assert_eq!(audited(&[first.clone(), records(&all, 1)]).0, [("INV-116", 2, 4)]);
-    // The end of the first run may have been in the gap, or among effects that cannot be read.
-    let gap = vec![Record::Gap(Gap { n: 3, lost: 5 })];
-    assert_eq!(audited(&[[first.clone(), gap, records(&again, 8)].concat()]), (Vec::new(), 4));
-    let mut unread = records(&[stop()], 3);
+    let [first, second] = [records(&begun, 1), records(&end, 1)];
+    assert_eq!(audited(&[first.clone(), second]), (Vec::new(), 6));
+    assert_eq!(audited(&[first.clone(), records(&all, 1)]).0, [("INV-116", 2, 6)]);
+    // What was on may have ended in the gap, or among effects that cannot be read.
+    let gap = vec![Record::Gap(Gap { n: 5, lost: 5 })];
+    assert_eq!(audited(&[[first.clone(), gap, records(&end, 10)].concat()]), (Vec::new(), 6));
+    let mut unread = records(&[stop()], 5);
     if let Some(Record::Step(step)) = unread.first_mut() {
         step.effects = None;
     }
-    assert_eq!(audited(&[[first, unread, records(&again, 4)].concat()]).0, [("INV-135", 1, 5)]);
+    let late = [came(3, "c"), is(3, Running)];
+    assert_eq!(audited(&[[first, unread, records(&late, 6)].concat()]).0, [("INV-135", 1, 7)]);
 }

@@ -105,11 +105,13 @@ fn compare(
         if stopped {
             writeln!(
                 out,
-                "stopped     after step {until}, as was asked; the last steps:\n{}",
+                "stopped     after step {until}{}, as was asked; the last steps:\n{}",
+                of_life(replay.report().all_lives),
                 replay.context()
             )?;
         } else {
-            writeln!(out, "stopped     never: the trace has no step {until}")?;
+            let lives = if replay.report().all_lives > 1 { " in any life" } else { "" };
+            writeln!(out, "stopped     never: the trace has no step {until}{lives}")?;
         }
     }
     writeln!(out, "result      {text}")?;
@@ -138,6 +140,11 @@ fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
     }
 }
 
+/// Which life a step is of, where there is more than one so far.
+fn of_life(life: u64) -> String {
+    if life > 1 { format!(" of life {life}") } else { String::new() }
+}
+
 /// `whole` says whether all of the trace was read.
 fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
@@ -151,7 +158,11 @@ fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> 
         "steps       {}: {} compared, {} not replayed for want of a checkpoint",
         report.steps, report.compared, report.skipped
     )?;
-    writeln!(out, "digests     {} compared", report.digests)?;
+    write!(out, "digests     {} compared", report.digests)?;
+    if report.digests_skipped > 0 {
+        write!(out, ", {} not for want of a checkpoint", report.digests_skipped)?;
+    }
+    writeln!(out)?;
     if report.gaps > 0 {
         writeln!(
             out,
@@ -298,6 +309,35 @@ mod tests {
         assert!(out.contains("\n      120 ") && !out.contains("\n      100 "), "20 of them: {out}");
         let (_, out, _) = ask(&Replay { file, until: Some(1_000), ..Replay::default() });
         assert!(out.contains("stopped     never: the trace has no step 1000\n"), "{out}");
+    }
+
+    #[test]
+    fn the_life_of_a_step_is_named_where_there_is_more_than_one() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 100);
+        let one = fs::read_to_string(&path).expect("reads");
+        let (head, rest) = one.split_once("\"seed\":\"").expect("a seed");
+        // The same steps in a life of another seed: the first digest differs, or an effect does.
+        let two = format!("{one}{head}\"seed\":\"{:016x}{}", 99, &rest[16..]);
+        fs::write(&path, two.replacen("\"n\":80,", "\"n\":x,", 1)).expect("writes");
+        let (verdict, _, err) = run(&path, Mode::Strict);
+        assert_eq!(verdict, Verdict::Differs);
+        let step = err.lines().find(|line| line.starts_with("error: ")).expect("it is said");
+        assert!(step.contains(" of life 2 (line "), "{step}");
+        assert!(err.contains("), life 1: no record of a trace: "), "{err}");
+        let (_, out, _) =
+            ask(&Replay { file: path, until: Some(200), events_only: true, ..Replay::default() });
+        assert!(out.contains("stopped     never: the trace has no step 200 in any life\n"), "{out}");
+    }
+
+    #[test]
+    fn digests_that_cannot_be_compared_are_not_counted_as_compared() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 300);
+        let text = fs::read_to_string(&path).expect("reads");
+        fs::write(&path, text.replacen("\"n\":150,", "\"n\":x,", 1)).expect("writes");
+        let (_, out, _) = run(&path, Mode::Strict);
+        assert!(out.contains("digests     8 compared, 2 not for want of a checkpoint\n"), "{out}");
     }
 
     #[test]

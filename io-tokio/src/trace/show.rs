@@ -98,7 +98,8 @@ fn head(life: &Life, nth: usize, out: &mut dyn Write) -> io::Result<()> {
     let begun = Timestamp::from_millisecond(life.start.wall.0)
         .map_or_else(|_| "at a time that no calendar has".to_owned(), |at| format!("{at:.3}"));
     let (source, core) = (words::clean(&life.source), words::clean(&life.core));
-    writeln!(out, "life {}: {source}, core {core}, {} slots, begun {begun}", nth + 1, life.slots)?;
+    let slots = life.slots.map_or_else(|| "slots not known".to_owned(), |slots| format!("{slots} slots"));
+    writeln!(out, "life {}: {source}, core {core}, {slots}, begun {begun}", nth + 1)?;
     let from = match life.begins {
         Begins::Created => None,
         Begins::Checkpoint(n) => {

@@ -1,9 +1,9 @@
-//! The words in which the commands that tell of a trace speak of times, phases, waits and ends.
+//! The words in which the commands that tell of a trace, and its pictures, speak of times, phases, waits and ends.
 
 use longshore_core::effect::{EndReason, Fact, KillStep, PhaseName, ReportKind, StopPhase};
 use longshore_core::event::{GateOwner, StopKind, TaskStatus};
 use longshore_core::story::{
-    Begin, End, Fate, Life, Runtime, RuntimeIx, Span, Story, Task, TaskIx, WaitReason, What,
+    Begin, End, Fate, Life, Origin, Runtime, RuntimeIx, Span, Story, Task, TaskIx, WaitReason, What,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -67,6 +67,17 @@ pub(super) const fn phase(name: PhaseName) -> &'static str {
         PhaseName::Reporting => "reporting",
         PhaseName::Sealing => "sealing",
         _ => "in another phase",
+    }
+}
+
+/// A phase where there is no other word beside it: those in which a task waits say for what.
+pub(super) const fn phase_alone(name: PhaseName) -> &'static str {
+    match name {
+        PhaseName::Resolving => "looking at the user's directory",
+        PhaseName::AwaitingDirectory => "waiting for the user's directory",
+        PhaseName::AwaitingSlot => "waiting for a slot",
+        PhaseName::AwaitingRoot => "waiting for its env root",
+        other => phase(other),
     }
 }
 
@@ -167,6 +178,28 @@ pub(super) fn fate(of: Fate) -> String {
         Fate::Abandoned => "abandoned at the end of the daemon".to_owned(),
         Fate::Kept => "left to the next daemon".to_owned(),
         Fate::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// What became of a task, with how often that was tried and what the server has instead.
+pub(super) fn fate_at_length(of: Fate) -> String {
+    match of {
+        Fate::Reported { report: kind, tries, .. } if tries > 1 => {
+            format!("{}, taken at try {tries}", report(kind))
+        }
+        Fate::Superseded { status: had, .. } => format!("{}: the server has it as {}", fate(of), status(had)),
+        _ => fate(of),
+    }
+}
+
+/// How a task came here.
+pub(super) fn origin(of: Origin) -> String {
+    match of {
+        Origin::Admitted(_) => "claimed".to_owned(),
+        Origin::HandedBack(_, reason) => format!("claimed and handed back: {}", reason.as_str()),
+        Origin::Recovered(_) => "taken over from an earlier process".to_owned(),
+        Origin::Offered(_) => "offered; what was done about it is not recorded".to_owned(),
+        Origin::Unknown => "not recorded".to_owned(),
     }
 }
 

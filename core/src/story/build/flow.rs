@@ -153,7 +153,7 @@ impl Scene<'_> {
             WaitReason::HeldOff
         } else if course.claims_open > 0 {
             WaitReason::ClaimOnItsWay
-        } else if used >= u32::from(life.slots) && course.is_whole {
+        } else if life.slots.is_some_and(|slots| used >= u32::from(slots)) && course.is_whole {
             WaitReason::Slot
         } else if let (Some((request, after)), true) = (course.claim_failed, online) {
             WaitReason::Retry { request, after }

@@ -67,7 +67,7 @@ impl Builder {
         self.story.lives.push(Life {
             source: header.source.clone(),
             core: header.core.clone(),
-            slots: header.config.slots,
+            slots: header.knows_slots().then_some(header.config.slots),
             start: header.start,
             offset: self.offset(header),
             begins: header.from.map_or(Begins::Created, |from| Begins::Middle(from.n)),

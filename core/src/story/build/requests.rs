@@ -4,7 +4,7 @@ use super::course::{How, Tried};
 use super::scene::Scene;
 use crate::effect::{ApiCall, FsCall, LaunchCall};
 use crate::error::{ApiError, FsError};
-use crate::event::{ApiReply, ClaimKey, FsReply, RunEvent, TaskStatus};
+use crate::event::{ApiReply, FsReply, RunEvent, TaskStatus};
 use crate::id::{EnvRoot, OpId, RuntimeId};
 use crate::plane::limits::PREPARE_LEASE;
 use crate::story::{
@@ -19,24 +19,6 @@ pub(super) struct About {
     pub(super) runtime: Option<RuntimeIx>,
     pub(super) other: Option<String>,
     pub(super) deadline: Option<Instant>,
-}
-
-/// The claim that a request to the server is about.
-pub(super) const fn claim_of(call: &ApiCall) -> Option<ClaimKey> {
-    match call {
-        ApiCall::Start(call) => Some(call.claim()),
-        ApiCall::Lease { claim }
-        | ApiCall::Status { claim }
-        | ApiCall::WaitDirectory { claim, .. }
-        | ApiCall::Messages { claim, .. }
-        | ApiCall::MessagesKnown { claim, .. }
-        | ApiCall::Usage { claim }
-        | ApiCall::Pin { claim }
-        | ApiCall::Complete { claim }
-        | ApiCall::Fail { claim, .. }
-        | ApiCall::CancelAck { claim } => Some(*claim),
-        _ => None,
-    }
 }
 
 const fn runtime_of(call: &ApiCall) -> Option<&RuntimeId> {
@@ -91,7 +73,7 @@ impl Scene<'_> {
     pub(super) fn api_sent(&mut self, op: OpId, call: &ApiCall, deadline: Instant) {
         let kind = RequestKind::from(call);
         let late = kind.is_report() || matches!(Tried::of(kind), Some(Tried::Messages | Tried::Usage));
-        let task = claim_of(call);
+        let task = call.claim();
         let task = task.and_then(|claim| if late { self.perhaps_late(claim) } else { self.task(claim) });
         let runtime = runtime_of(call).map(|runtime| self.runtime(runtime));
         let about = About { task, runtime, other: other_of(call), deadline: Some(deadline) };

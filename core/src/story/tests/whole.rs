@@ -48,7 +48,8 @@ fn compare(story: &Story, view: View<'_>) {
         .collect();
     assert_eq!(claims.len(), view.claims() as usize, "claims");
     let held: usize = claims.iter().map(|claim| usize::from(claim.max.expect("it was seen"))).sum();
-    assert_eq!(usize::from(told.slots) - slots - held, usize::from(view.free_slots()), "free slots");
+    let all = told.slots.expect("it is no imported trace");
+    assert_eq!(usize::from(all) - slots - held, usize::from(view.free_slots()), "free slots");
     let marks = count(story.marks.iter().map(|mark| (mark.life, mark.span)), life);
     assert_eq!(marks as u64, view.marks(), "marks on directories");
     let paths = count(story.paths.iter().map(|path| (path.life, path.span)), life);
@@ -122,6 +123,28 @@ fn every_task_that_was_taken_is_in_the_story_once() {
         taken += told.len();
     }
     assert!(taken > 100, "the histories have tasks: {taken}");
+}
+
+#[test]
+fn a_task_that_comes_back_in_a_later_life_leads_to_its_earlier_self() {
+    let (mut linked, mut over_lives) = (0, 0);
+    for history in histories() {
+        let (story, seed) = (history.story(), history.seed);
+        for (nth, task) in story.tasks.iter().enumerate() {
+            // What the first life takes over was there before the records begin.
+            let is_back = matches!(task.origin, Origin::Recovered(_));
+            let same = |other: &&crate::story::Task| {
+                is_back && other.life < task.life && (other.claim, &other.id) == (task.claim, &task.id)
+            };
+            let earlier = story.tasks[..nth].iter().rfind(same);
+            let before = task.before.map(|before| &story[before]);
+            assert_eq!(before, earlier, "seed {seed}: claim {}", task.claim.0);
+            let Some(before) = before else { continue };
+            linked += 1;
+            over_lives += usize::from(before.before.is_some());
+        }
+    }
+    assert!(linked > 20 && over_lives > 0, "tasks come back: {linked}, and do so again: {over_lives}");
 }
 
 #[test]

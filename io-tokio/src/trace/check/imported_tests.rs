@@ -105,7 +105,11 @@ fn a_sound_log_ends_with_0_and_says_how_much_was_judged_and_by_what() {
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
-    let blind = out.lines().find(|line| line.starts_with("not checked ")).expect("the others are named");
+    let line = |out: &str| out.lines().find(|line| line.starts_with("not checked ")).map(str::to_owned);
+    let blind = line(&out).expect("that there are others is said");
+    assert!(blind.ends_with(" rules, or not all along; `--verbose` names them"), "{blind}");
+    let (_, out) = checked(&log.concat(), &Check { verbose: true, ..Check::default() });
+    let blind = line(&out).expect("the others are named");
     let is_blind = |id: &str| blind.split_whitespace().any(|word| word == id);
     assert!(is_blind("I3") && !is_blind("I1") && !is_blind("I8"), "{blind}");
 }
@@ -114,17 +118,24 @@ fn a_sound_log_ends_with_0_and_says_how_much_was_judged_and_by_what() {
 fn a_breach_in_a_log_ends_with_1_and_is_found_in_its_step() {
     // Steps are numbered from 0, the beginning of the process; the first task comes with step 2.
     let cases = [
-        ("run twice at once", [&run("a")[..], &run("a"), &done("a")].concat(), ("INV-116", 7)),
         (
-            "picked twice",
-            [&run("a")[..], run("a").lines().nth(1).expect("a line"), "\n"].concat(),
-            ("INV-116", 6),
+            "run twice at once",
+            [&run("a")[..], &run("a"), &finished("a", "failed"), &finished("a", "completed")].concat(),
+            ("INV-116", 11),
         ),
         ("two ends reported", [&run("a")[..], &done("a"), &failing("a")].concat(), ("I8", 8)),
         ("completed twice", [&run("a")[..], &done("a"), &completed("a")].concat(), ("I8", 8)),
         ("taken after the stop", [STOP, &run("a")].concat(), ("INV-135", 4)),
-        ("more than slots", [run("a"), run("b"), run("c")].concat(), ("I1", 13)),
-        ("complete while it runs", [run("a"), completed("a")].concat(), ("INV-96", 6)),
+        (
+            "more than slots",
+            [run("a"), run("b"), run("c"), done("a"), done("b"), done("c")].concat(),
+            ("I1", 16),
+        ),
+        (
+            "complete while it runs",
+            [run("a"), completed("a"), finished("a", "completed")].concat(),
+            ("INV-96", 7),
+        ),
         (
             "complete of a failure",
             [run("a"), finished("a", "timeout"), completed("a")].concat(),
@@ -150,10 +161,11 @@ fn a_breach_in_a_log_ends_with_1_and_is_found_in_its_step() {
 fn what_the_log_does_not_say_is_not_judged() {
     // Without the settings nobody knows how many slots there are.
     let (begin, _) = BEGIN.split_once("09:00:00.010").expect("settings");
-    let log = format!("{begin}{}{}{}", run("a"), run("b"), run("c"));
+    let all = [run("a"), run("b"), run("c"), done("a"), done("b"), done("c")].concat();
+    let log = format!("{begin}{all}");
     assert_eq!(broken(&log), []);
     let (_, out) = checked(&log, &Check { rule: Some("I1"), ..Check::default() });
-    assert!(out.contains("not checked 1 rules, or not all along: I1\n"), "{out}");
+    assert!(out.contains("not checked 1 rule, or not all along: I1\n"), "{out}");
     // What one process did is nothing to the next one: the server gives a task again.
     let next = format!("{BEGIN}{}", run("a"));
     assert_eq!(broken(&format!("{BEGIN}{}{}", run("a"), next.replace("09:00", "09:05"))), []);

@@ -44,7 +44,10 @@ pub struct Check {
     /// Only this rule, such as I5 or INV-99
     #[arg(long, value_name = "ID", value_parser = rule)]
     pub rule: Option<&'static str>,
-    /// Print one JSON object
+    /// Name the rules that were not held to all of it
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print one JSON object, which names them too
     #[arg(long)]
     pub json: bool,
 }
@@ -213,8 +216,44 @@ mod tests {
         let (verdict, out, err) = run(&format!("{header}\n{}", &text[from..]), &Check::default());
         assert_eq!((verdict, err.as_str()), (Verdict::Kept, ""), "{out}");
         assert!(out.contains(" 0 held to all rules, "), "{out}");
-        assert!(out.contains("\nnot checked ") && out.contains(" I1 "), "{out}");
+        assert!(out.contains(" rules, or not all along; `--verbose` names them\n"), "{out}");
         assert!(out.ends_with("no rule is broken, as far as the trace allows to check\n"), "{out}");
+        let asked = Check { verbose: true, ..Check::default() };
+        let (_, out, _) = run(&format!("{header}\n{}", &text[from..]), &asked);
+        assert!(out.contains("\nnot checked ") && out.contains(" I1 "), "{out}");
+    }
+
+    #[test]
+    fn lives_are_named_where_there_is_more_than_one() {
+        // Each life has a checkpoint that is not of this core.
+        let life = |seed| {
+            let text = recorded(seed, 60);
+            let (before, after) = text.split_once("\"h\":\"").expect("a digest");
+            format!("{before}\"h\":\"{:016x}{}", 1, &after[16..])
+        };
+        let (_, one, _) = run(&life(6), &Check::default());
+        assert!(one.contains("diverged    1 times, at step 50: "), "{one}");
+        let all = [6, 7, 8].map(life).concat();
+        let (_, out, _) = run(&all, &Check::default());
+        let said = "diverged    3 times, at step 50 of life 1, step 50 of life 2, step 50 of life 3: ";
+        assert!(out.contains(said), "{out}");
+        let (_, json, _) = run(&all, &Check { json: true, ..Check::default() });
+        let told: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(told["diverged"][1], json!({ "life": 2, "step": 50 }), "{json}");
+        let damaged = format!("{}{}", recorded(6, 40), recorded(7, 40).replace("\"n\":9,", "\"n\":x,"));
+        let (_, _, err) = run(&damaged, &Check::default());
+        assert!(
+            err.contains("), life 2: no record of a trace: ") && err.contains("), life 2: step 9 is"),
+            "{err}"
+        );
+    }
+
+    #[test]
+    fn steps_without_effects_are_not_said_to_be_judged_as_they_were_recorded() {
+        let text = recorded(6, 60).replacen("\"fx\":[", "\"fx\":[{\"fx\":\"dance\"},", 1);
+        let (verdict, out, err) = run(&text, &Check::default());
+        assert_eq!(verdict, Verdict::Kept, "{out}{err}");
+        assert!(out.contains("\nunrecorded  1 of them have no effects that can be read"), "{out}");
     }
 
     #[test]

@@ -4,9 +4,12 @@ use super::{Check, DOCUMENT, Verdict, anchor};
 use crate::trace::input::Input;
 use longshore_core::observe::catalog;
 use longshore_core::observe::needs_rest;
-use longshore_core::trace::{Audit, Finding, Near};
+use longshore_core::trace::{Audit, Finding, Near, StepNumber};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+
+/// Rules that are named without being asked for, at most.
+const FEW: usize = 8;
 
 /// What came of a check.
 pub(super) struct Told<'a> {
@@ -43,23 +46,30 @@ impl Told<'_> {
         if report.gaps > 0 {
             writeln!(out, "gaps        {}, with {} steps", report.gaps, report.lost)?;
         }
-        if audited.divergences > 0 {
-            let all: Vec<_> = audited.diverged.iter().map(ToString::to_string).collect();
+        if audited.unrecorded > 0 {
             writeln!(
                 out,
-                "diverged    {} times, at step {}: from there up to the next checkpoint the state is not known",
+                "unrecorded  {} of them have no effects that can be read: it is what this core does that was judged",
+                audited.unrecorded
+            )?;
+        }
+        if audited.divergences > 0 {
+            writeln!(
+                out,
+                "diverged    {} times, at {}: from there up to the next checkpoint the state is not known",
                 audited.divergences,
-                all.join(", ")
+                places(&audited.diverged, report.all_lives)
             )?;
         }
         let judged = self.verdict != Verdict::Unreadable;
         if judged && !self.blind.is_empty() {
-            writeln!(
-                out,
-                "not checked {} rules, or not all along: {}",
-                self.blind.len(),
-                self.blind.join(" ")
-            )?;
+            let count = self.blind.len();
+            let rules = if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
+            if self.asked.verbose || count <= FEW {
+                writeln!(out, "not checked {rules}, or not all along: {}", self.blind.join(" "))?;
+            } else {
+                writeln!(out, "not checked {rules}, or not all along; `--verbose` names them")?;
+            }
         }
         let rest: Vec<_> = self.at_rest().collect();
         if judged && !rest.is_empty() {
@@ -104,7 +114,13 @@ impl Told<'_> {
             .iter()
             .map(|trouble| {
                 let (line, byte) = (trouble.at.line, trouble.at.byte);
-                json!({ "file": self.input.name(trouble.at), "line": line, "byte": byte, "what": trouble.what.to_string() })
+                json!({
+                    "file": self.input.name(trouble.at),
+                    "line": line,
+                    "byte": byte,
+                    "life": trouble.life,
+                    "what": trouble.what.to_string(),
+                })
             })
             .collect();
         json!({
@@ -122,7 +138,12 @@ impl Told<'_> {
             "held_as_a_log": audited.logged,
             "gaps": report.gaps,
             "lost": report.lost,
-            "diverged": audited.diverged,
+            "held_as_this_core_does": audited.unrecorded,
+            "diverged": audited
+                .diverged
+                .iter()
+                .map(|(life, step)| json!({ "life": life, "step": step }))
+                .collect::<Vec<_>>(),
             "violations": violations,
             "more_violations": audited.more,
             "not_checked": self.blind,
@@ -153,6 +174,17 @@ impl Told<'_> {
             "steps": near,
         })
     }
+}
+
+/// Steps in words: with their lives if there is more than one.
+fn places(steps: &[(u64, StepNumber)], lives: u64) -> String {
+    let numbers =
+        |steps: &[(u64, StepNumber)]| steps.iter().map(|(_, n)| n.to_string()).collect::<Vec<_>>().join(", ");
+    let of_one = |steps: &[(u64, StepNumber)]| {
+        let of = if lives > 1 { format!(" of life {}", steps[0].0) } else { String::new() };
+        format!("step {}{of}", numbers(steps))
+    };
+    steps.chunk_by(|a, b| a.0 == b.0).map(of_one).collect::<Vec<_>>().join(", ")
 }
 
 fn violation(finding: &Finding, input: &Input, out: &mut dyn Write) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use super::clock::{Clocks, Day};
 use super::line::Line;
+use super::process::Processes;
 use super::said::Said;
 use super::tasks::{About, Claims, provider, runtime};
 use crate::config::duration::{self, Days, SignedNanos};
@@ -22,29 +23,41 @@ use longshore_core::time::Now;
 use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
 use std::time::Duration;
 
-/// The records of the trace that these lines tell, in order. `remark` is put at its beginning.
+/// The records of the trace that these lines tell, in order. `remark` is put at its beginning. The lines are read twice: what an earlier step
+/// needs may be said later.
 pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> Vec<Record> {
-    let said: Vec<Option<Said>> = lines.iter().map(Said::by).collect();
-    let mut claims = Claims::default();
-    for (said, line) in said.iter().zip(lines) {
-        if let Some(claim) = claims.of(*said, line) {
-            claims.hear(claim, *said, line);
-        }
-    }
-    let about = claims.take();
+    let (mut processes, mut claims) = (Processes::default(), Claims::default());
+    let said: Vec<Told> = lines
+        .iter()
+        .map(|line| {
+            let said = Said::by(line);
+            let begins = processes.begins_with(said);
+            if begins {
+                claims.begin_anew();
+            }
+            Told { said, begins, claim: claims.hear(said, line) }
+        })
+        .collect();
+    let about = claims.finish();
     let mut clocks = Clocks::new(lines.iter().map(|line| line.stamp), day, zone);
     let mut builder = Builder { about, lives: Vec::new() };
-    for (said, line) in said.into_iter().zip(lines) {
-        if said == Some(Said::Begun) {
+    for (told, line) in said.into_iter().zip(lines) {
+        if told.begins {
             clocks.begin_anew();
         }
         let now = clocks.read(line.stamp);
-        let claim = claims.of(said, line);
-        if let Some(said) = said {
-            builder.hear(said, line, now, claim);
-        }
+        builder.hear(told, line, now);
     }
     builder.finish(remark)
+}
+
+/// What a line says, and of what.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    said: Option<Said>,
+    /// Whether it is the first of a process.
+    begins: bool,
+    claim: Option<usize>,
 }
 
 /// One life, with what is on in it.
@@ -169,11 +182,9 @@ impl Life {
 }
 
 impl Builder {
-    fn hear(&mut self, said: Said, line: &Line, now: Now, claim: Option<usize>) {
-        if said == Said::Background {
-            return;
-        }
-        if said == Said::Begun || self.lives.is_empty() {
+    fn hear(&mut self, Told { said, begins, claim }: Told, line: &Line, now: Now) {
+        let Some(said) = said.filter(|said| *said != Said::Background) else { return };
+        if begins {
             self.lives.push(Life::new(line, now, said == Said::Begun));
         }
         let Some(life) = self.lives.last_mut() else { return };
@@ -232,7 +243,7 @@ impl Builder {
 /// A line about a task.
 fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usize, &About)) {
     if !about.received && !life.runs.iter().any(|(of, _)| *of == claim) {
-        let text = format!("claim {} is task {}: it came before the log begins", claim + 1, about.task);
+        let text = format!("claim {} is task {}: the log does not say when it came", claim + 1, about.task);
         life.records.push(Record::Note(Note { n: life.n, text }));
     }
     let key = key(claim);

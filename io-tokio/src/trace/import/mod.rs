@@ -3,11 +3,14 @@
 mod build;
 mod clock;
 mod line;
+mod process;
 mod said;
 mod source;
 mod tasks;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn_tests;
 
 use super::destination::{Destination, DestinationError};
 use super::input::{ONCE, is_stdin};
@@ -124,6 +127,15 @@ pub enum ImportError {
         /// How many there are.
         lines: u64,
     },
+    /// It is the log, and says nothing of what a trace is about.
+    #[error(
+        "the {lines} lines tell of no task, runtime or process, so there is nothing to import; name the whole daemon.log, or the \
+         directory that it is in"
+    )]
+    Silent {
+        /// How many there are.
+        lines: u64,
+    },
     /// A record cannot be encoded.
     #[error("the trace cannot be written: {0}")]
     Encode(#[from] serde_json::Error),
@@ -204,6 +216,9 @@ pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, I
     };
     let dates = format!("where lines have no date it was {whence}");
     let records = build::build(&lines, day, zone, &remark(&count, &dates));
+    if records.is_empty() {
+        return Err(ImportError::Silent { lines: count.all });
+    }
     let mut steps = 0;
     let mut text = Vec::new();
     for record in &records {

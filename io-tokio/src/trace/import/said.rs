@@ -7,8 +7,10 @@ use super::line::Line;
 pub(super) enum Said {
     /// A process began.
     Begun,
-    /// Its settings.
+    /// Its settings, which it says when it begins.
     Settings,
+    /// It listens at its local port, which it says when it begins.
+    Listening,
     /// It is up.
     Ready,
     /// A runtime is registered.
@@ -57,6 +59,7 @@ pub(super) enum Said {
 const KNOWN: &[(&str, Said)] = &[
     ("starting daemon", Said::Begun),
     ("daemon config resolved", Said::Settings),
+    ("health server listening", Said::Listening),
     ("registered runtime", Said::Runtime),
     ("task wakeup websocket connected", Said::LinkUp),
     ("task wakeup received", Said::Hint),
@@ -86,7 +89,6 @@ const KNOWN: &[(&str, Said)] = &[
     ("daemon main loop returning", Said::Background),
     ("deregistering runtimes on shutdown", Said::Background),
     ("gc: started", Said::Background),
-    ("health server listening", Said::Background),
     ("heartbeat: skipping HTTP tick, WS recently acked", Said::Background),
     ("invoking backend", Said::Background),
     ("register response", Said::Background),

@@ -26,6 +26,12 @@ pub(super) struct About {
     failing: bool,
     /// Whether its success was reported, too.
     completed: bool,
+    /// Whether its turn has come.
+    picked: bool,
+    /// Whether its run has ended.
+    finished: bool,
+    /// Whether the task is over.
+    over: bool,
     /// Whether something went wrong about it after its failure was to be reported.
     pub(super) report_in_doubt: bool,
 }
@@ -47,8 +53,20 @@ impl About {
         self.reason.unwrap_or(FailReason::Unknown)
     }
 
+    /// Whether a line begins it anew: it has come again, and the line that says so is missing.
+    fn is_begun_again_by(&self, said: Option<Said>) -> bool {
+        match said {
+            Some(Said::Picked) => self.over || (self.picked && self.finished),
+            Some(Said::Context | Said::Prepared | Said::Reading) => self.over,
+            _ => false,
+        }
+    }
+
     fn hear(&mut self, said: Option<Said>, line: &Line) {
         self.report_in_doubt |= self.failing && line.warns;
+        self.picked |= said == Some(Said::Picked);
+        self.finished |= said == Some(Said::Finished);
+        self.over |= matches!(said, Some(Said::Completed | Said::Failing | Said::Discarded));
         match said {
             Some(Said::Picked) => self.provider = provider(line),
             Some(Said::Context) => self.runtime = runtime(line),
@@ -69,7 +87,8 @@ impl About {
     }
 }
 
-/// Which claim each line is about: the lines are read twice, and the second time everything is known.
+/// Which claim each line is about. A line may name only a part of it, and what is known of a claim by then says whether the line is about
+/// another one of the same task.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     /// All of them, in the order in which they came.
@@ -81,19 +100,32 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// The claim that a line is about, if it is about one. `begun` is set where another process begins: nothing of the one before it goes on.
-    pub(super) fn of(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
-        if said == Some(Said::Begun) {
-            self.latest.clear();
-            self.working.clear();
-            return None;
+    /// Another process begins: nothing of the one before it goes on.
+    pub(super) fn begin_anew(&mut self) {
+        self.latest.clear();
+        self.working.clear();
+    }
+
+    /// Hears a line, and says which claim it is about, if it is about one.
+    pub(super) fn hear(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
+        let claim = self.of(said, line)?;
+        self.all[claim].hear(said, line);
+        if self.all[claim].over {
+            // A later line about its directory is about whoever works there then.
+            self.working.retain(|_, of| *of != claim);
         }
+        Some(claim)
+    }
+
+    fn of(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
         if said == Some(Said::Launched) {
             // It names the directory and not the task.
             return self.working.get(line.get("cwd")?).copied();
         }
         let task = line.get("task").filter(|task| is_safe_component(task))?;
-        let known = self.latest.get(task).copied().filter(|_| said != Some(Said::Received));
+        let goes_on =
+            |claim: &usize| said != Some(Said::Received) && !self.all[*claim].is_begun_again_by(said);
+        let known = self.latest.get(task).copied().filter(goes_on);
         let claim = known.unwrap_or_else(|| {
             let received = said == Some(Said::Received);
             self.all.push(About { task: task.to_owned(), received, ..About::default() });
@@ -106,16 +138,9 @@ impl Claims {
         Some(claim)
     }
 
-    /// Hears what a line says of its claim.
-    pub(super) fn hear(&mut self, claim: usize, said: Option<Said>, line: &Line) {
-        self.all[claim].hear(said, line);
-    }
-
-    /// What was heard of all claims; the count begins anew.
-    pub(super) fn take(&mut self) -> Vec<About> {
-        self.latest.clear();
-        self.working.clear();
-        std::mem::take(&mut self.all)
+    /// What was heard of all claims.
+    pub(super) fn finish(self) -> Vec<About> {
+        self.all
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whole logs, written by hand after what the format says.
 
 use super::*;
+use crate::trace::show::{Show, show};
 use longshore_core::effect::{Effect, Fact, PhaseName, ReportKind, RuntimeChange};
 use longshore_core::event::{ApiReply, Event, Offer, RunEnd, RunEvent};
 use longshore_core::reason::FailReason;
@@ -233,11 +234,30 @@ fn a_log_that_begins_in_the_middle_says_so() {
     assert!(day.headers[0].from.is_some(), "no life begins here");
     assert_eq!(day.headers[0].core, "multica");
     assert!(
-        day.notes.iter().any(|note| note == "claim 1 is task aaaa1111: it came before the log begins"),
+        day.notes.iter().any(|note| note == "claim 1 is task aaaa1111: the log does not say when it came"),
         "{:?}",
         day.notes
     );
     assert_eq!(day.offers().len(), 2);
+}
+
+#[test]
+fn slots_that_the_log_does_not_tell_are_shown_as_not_known() {
+    let dir = TempDir::new().expect("temp");
+    let silent: Vec<&str> = DAY.lines().filter(|line| !line.contains("resolved")).collect();
+    let silent = silent.join("\n");
+    for (name, text, said) in
+        [("told", DAY, ", 3 slots, begun "), ("silent", &silent, ", slots not known, begun ")]
+    {
+        let (log, out) = (dir.path().join(name), dir.path().join(format!("{name}.jsonl")));
+        fs::write(&log, text).expect("written");
+        imported(&asked(vec![log], &out)).expect("imported");
+        let asked = Show { file: out, ..Show::default() };
+        let (mut shown, mut err) = (Vec::new(), Vec::new());
+        assert!(show(&asked, dir.path(), &mut shown, &mut err).expect("writes to memory"));
+        let shown = String::from_utf8(shown).expect("text");
+        assert!(shown.lines().next().is_some_and(|first| first.contains(said)), "{shown}");
+    }
 }
 
 #[test]
@@ -274,6 +294,9 @@ fn what_is_no_log_is_refused_and_nothing_is_written() {
     fs::write(&log, "not a log\nof anybody\n").expect("written");
     let error = imported(&asked(vec![log], &out)).err().expect("refused").to_string();
     assert!(error.contains("none of the 2 lines") && error.contains("daemon.log"), "{error}");
+    let only = "09:00:08.000 INF claude finished component=daemon pid=77 status=completed\n";
+    let error = import_text(only.as_bytes()).err().expect("an empty trace is none").to_string();
+    assert!(error.starts_with("the 1 lines tell of no task, runtime or process"), "{error}");
     let error = imported(&asked(vec![dir.path().join("none")], &out)).err().expect("refused").to_string();
     assert!(error.contains("none cannot be read"), "{error}");
     assert!(!out.exists());
@@ -356,7 +379,12 @@ fn is_refused_or_a_trace(text: &[u8]) -> Result<(), TestCaseError> {
             let order = day.steps.windows(2).all(|two| two[0].mono <= two[1].mono || two[1].n == 0);
             prop_assert!(order || day.headers.len() > 1, "time never goes back");
         }
-        Err(ImportError::Nothing { .. } | ImportError::Empty { .. } | ImportError::Broken { .. }) => {}
+        Err(
+            ImportError::Nothing { .. }
+            | ImportError::Silent { .. }
+            | ImportError::Empty { .. }
+            | ImportError::Broken { .. },
+        ) => {}
         Err(other) => return Err(TestCaseError::fail(other.to_string())),
     }
     Ok(())

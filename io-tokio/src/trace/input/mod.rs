@@ -87,9 +87,7 @@ impl Input {
                 return Ok(Self { lines, salvage, header: *header, fresh: true, at });
             }
             if !lines.advance(&mut salvage)? {
-                return Err(Unreadable::NoTrace {
-                    told: said::why_none(&lines, salvage.troubles()).join("\n"),
-                });
+                return Err(Unreadable::NoTrace { told: said::why_none(&lines, &salvage).join("\n") });
             }
         }
     }
@@ -124,7 +122,7 @@ impl Input {
     /// # Errors
     /// If `err` cannot be written to.
     pub fn say(&self, err: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        said::warnings(&self.lines, self.troubles())
+        said::warnings(&self.lines, &self.salvage)
             .iter()
             .try_for_each(|line| writeln!(err, "warning: {line}"))
     }

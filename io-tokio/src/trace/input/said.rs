@@ -2,20 +2,20 @@
 
 use super::lines::Lines;
 use super::source::STDIN;
-use longshore_core::trace::{Damage, Trouble, Troubles};
+use longshore_core::trace::{Damage, Salvage, Trouble};
 
 /// A line for each trouble of a trace that was read nevertheless.
-pub(super) fn warnings(lines: &Lines, troubles: &Troubles) -> Vec<String> {
-    all(lines, troubles, |name, trouble| match &trouble.what {
+pub(super) fn warnings(lines: &Lines, salvage: &Salvage) -> Vec<String> {
+    all(lines, salvage, |name, trouble| match &trouble.what {
         Damage::Empty => format!("{}; it was left out", empty(name)),
         Damage::Source { why } if trouble.at.line == 1 => format!("{name}: nothing can be read: {why}"),
-        what => format!("{name}: {}: {what}", trouble.at),
+        what => format!("{name}: {}{}: {what}", trouble.at, life(salvage, trouble)),
     })
 }
 
 /// Why there is no trace at all.
-pub(super) fn why_none(lines: &Lines, troubles: &Troubles) -> Vec<String> {
-    let told = all(lines, troubles, |name, trouble| match &trouble.what {
+pub(super) fn why_none(lines: &Lines, salvage: &Salvage) -> Vec<String> {
+    let told = all(lines, salvage, |name, trouble| match &trouble.what {
         Damage::Empty => empty(name),
         Damage::Source { why } if trouble.at.line == 1 => format!("{name}: nothing can be read: {why}"),
         Damage::Source { why } => format!("{name}: {}: from here on nothing can be read: {why}", trouble.at),
@@ -26,7 +26,16 @@ pub(super) fn why_none(lines: &Lines, troubles: &Troubles) -> Vec<String> {
     if told.is_empty() { vec![lines.nothing()] } else { told }
 }
 
-fn all(lines: &Lines, troubles: &Troubles, one: impl Fn(&str, &Trouble) -> String) -> Vec<String> {
+/// Which life it is in, if there is more than one.
+fn life(salvage: &Salvage, trouble: &Trouble) -> String {
+    match trouble.life {
+        life @ 1.. if salvage.lives() > 1 => format!(", life {life}"),
+        _ => String::new(),
+    }
+}
+
+fn all(lines: &Lines, salvage: &Salvage, one: impl Fn(&str, &Trouble) -> String) -> Vec<String> {
+    let troubles = salvage.troubles();
     let mut all: Vec<String> =
         troubles.first().iter().map(|trouble| one(lines.name(trouble.at), trouble)).collect();
     if troubles.more() > 0 {

@@ -38,12 +38,12 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// The lines of an axis from 0 to `end` milliseconds: at most `most` of them, and the distance between two.
-pub(super) fn lines(end: u64, most: u64) -> (u64, impl Iterator<Item = u64>) {
-    let most = most.max(1);
-    let fits = |step: &u64| end / step < most;
-    let step = STEPS.into_iter().find(fits).unwrap_or_else(|| (end / most / DAY + 1) * DAY);
-    (step, (0..=end / step).map(move |i| i * step))
+/// The lines of an axis from `begin` to `end` milliseconds: at most `most` of them, and the distance between two.
+pub(super) fn lines(begin: u64, end: u64, most: u64) -> (u64, impl Iterator<Item = u64>) {
+    let (most, long) = (most.max(1), end.saturating_sub(begin));
+    let fits = |step: &u64| long / step < most;
+    let step = STEPS.into_iter().find(fits).unwrap_or_else(|| (long / most / DAY + 1) * DAY);
+    (step, (begin.div_ceil(step)..=end / step).map(move |i| i * step))
 }
 
 /// A time for people, as exact as a distance of `step` milliseconds asks for: `250 ms`, `1.5 s`, `2 m 05 s`, `3 h 20 m`, `4 d 06 h`.
@@ -75,6 +75,7 @@ pub(super) fn time(at: u64, step: u64) -> String {
         HOUR..DAY if step < MINUTE => format!("{h} h {m:02} m {s:02} s"),
         HOUR..DAY if m == 0 => format!("{h} h"),
         HOUR..DAY => format!("{h} h {m:02} m"),
+        _ if step < MINUTE => format!("{d} d {h:02} h {m:02} m {s:02} s"),
         _ if step < HOUR => format!("{d} d {h:02} h {m:02} m"),
         _ if h == 0 => format!("{d} d"),
         _ => format!("{d} d {h:02} h"),
@@ -101,12 +102,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_axis_has_few_lines_that_can_be_told_apart(end in 0..u64::MAX / 4, shift in 0..62_u32, most in 1..20_u64) {
-            let end = end >> shift;
-            let (step, lines) = lines(end, most);
+        fn an_axis_has_few_lines_that_can_be_told_apart(
+            begin in 0..1_u64 << 40, early in 0..41_u32, long in 0..u64::MAX / 4, shift in 0..62_u32, most in 1..20_u64,
+        ) {
+            let begin = begin >> early;
+            let end = begin + (long >> shift);
+            let (step, lines) = lines(begin, end, most);
             let lines: Vec<_> = lines.collect();
-            prop_assert!((1..=most as usize).contains(&lines.len()));
-            prop_assert!(lines.iter().all(|at| *at <= end));
+            // A part of an axis may lie between two lines, where there is to be no more than one or two.
+            prop_assert!((usize::from(begin == 0 || most > 2)..=most as usize).contains(&lines.len()));
+            prop_assert!(lines.iter().all(|at| begin <= *at && *at <= end));
             let words: Vec<_> = lines.iter().map(|at| time(*at, step)).collect();
             prop_assert!(words.windows(2).all(|two| two[0] != two[1]), "{:?}", words);
         }
@@ -125,6 +130,7 @@ mod tests {
             (12_000_000, 600_000, "3 h 20 m"),
             (4 * DAY + 6 * HOUR, HOUR, "4 d 06 h"),
             (2 * DAY, DAY, "2 d"),
+            (2 * DAY + 5 * SECOND, SECOND, "2 d 00 h 00 m 05 s"),
         ];
         for (at, step, text) in cases {
             assert_eq!(time(at, step), text);

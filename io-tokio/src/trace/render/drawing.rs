@@ -16,7 +16,9 @@ pub struct Drawing {
     pub facts: Vec<(Text, Text)>,
     /// Wall time at 0, in milliseconds since 1970, if it is known.
     pub start: Option<i64>,
-    /// The end of the picture.
+    /// Where the picture begins: at 0, unless it is a part of a longer one.
+    pub begin: u64,
+    /// Where it ends.
     pub end: u64,
     /// Lanes, from top to bottom.
     pub groups: Vec<Group>,

@@ -11,6 +11,7 @@ mod page;
 mod stack;
 mod svg;
 mod text;
+pub mod window;
 
 #[cfg(test)]
 mod specimen;
@@ -27,9 +28,10 @@ use crate::cli::Exit;
 use drawing::Drawing;
 use longshore_core::story::Story;
 use longshore_core::trace::Audit;
-use of_story::{Broken, Steps, of_story};
+use of_story::{Broken, Steps, base, of_story};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use window::{Moment, Part, window};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -39,6 +41,12 @@ pub struct Render {
     /// The picture, a file that is not there yet: .svg for documents, .html for a page to look around in
     #[arg(short, long = "out", value_name = "FILE")]
     pub out: PathBuf,
+    /// Only from here on: a step (59, or 2/59 in life 2), or a time (90s, 5m, or 0:01:30.000 as `trace show` has it)
+    #[arg(long, value_name = "STEP|TIME")]
+    pub from: Option<Moment>,
+    /// Only up to here, in the same way
+    #[arg(long, value_name = "STEP|TIME")]
+    pub to: Option<Moment>,
     /// Lanes of each group in an SVG picture; a page has them all
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub lanes: usize,
@@ -92,8 +100,22 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
             return Ok(FAILED);
         }
     };
-    let drawing = draw(&title(&asked.file), &mut input);
+    let (drawing, base) = draw(&title(&asked.file), &mut input);
     input.say(err)?;
+    let (drawing, cut) = if asked.from.is_some() || asked.to.is_some() {
+        match window(drawing, base, asked.from, asked.to) {
+            Ok(part) => {
+                let cut = left_out(&part);
+                (part.drawing, cut)
+            }
+            Err(error) => {
+                writeln!(err, "error: {}: {error}", input.source())?;
+                return Ok(FAILED);
+            }
+        }
+    } else {
+        (drawing, String::new())
+    };
     let picture = match form {
         Form::Svg => svg(&drawing, asked.lanes),
         Form::Page => page(&drawing),
@@ -104,7 +126,7 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
             let (judged, broken) = (drawing.judged, drawing.violations.len());
             writeln!(
                 out,
-                "{name}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations"
+                "{name}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations{cut}"
             )?;
             Ok(Exit::Code(0))
         }
@@ -115,6 +137,14 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
     }
 }
 
+/// What is not in a part of a drawing, in words.
+fn left_out(part: &Part) -> String {
+    let Part { reach_out, lanes, steps, violations, .. } = part;
+    format!(
+        "; outside of the window are {steps} steps, {violations} violations and all of {lanes} lanes; {reach_out} bars reach out of it"
+    )
+}
+
 /// The last part of a path, as the name of the picture.
 fn title(file: &Path) -> String {
     match file.file_name() {
@@ -123,8 +153,8 @@ fn title(file: &Path) -> String {
     }
 }
 
-/// Reads a trace to its end, and draws it.
-fn draw(title: &str, input: &mut Input) -> Drawing {
+/// Reads a trace to its end, and draws it. Also returns where the axis has its 0, in milliseconds after the beginning of the first life.
+fn draw(title: &str, input: &mut Input) -> (Drawing, u64) {
     let (mut builder, mut steps, mut audit) = (Story::builder(), Steps::default(), Audit::default());
     while let Some(record) = input.next() {
         builder.record(&record);
@@ -157,5 +187,7 @@ fn draw(title: &str, input: &mut Input) -> Drawing {
         }
     }
     fact("violations", broken.len() as u64);
-    Drawing { judged: audited.judged(), ..of_story(title, &builder.finish(), steps, &broken, facts) }
+    let story = builder.finish();
+    let base = base(&story, &steps);
+    (Drawing { judged: audited.judged(), ..of_story(title, &story, steps, &broken, facts) }, base)
 }

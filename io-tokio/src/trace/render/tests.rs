@@ -34,7 +34,7 @@ fn story_and_drawing(lines: Vec<u8>) -> (Story, Drawing) {
     let open = || Input::of("test", io::Cursor::new(lines.clone())).expect("opens");
     let mut builder = Story::builder();
     open().for_each(|record| builder.record(&record));
-    (builder.finish(), draw("test", &mut open()))
+    (builder.finish(), draw("test", &mut open()).0)
 }
 
 /// What holds of every drawing of a story.
@@ -149,7 +149,19 @@ proptest! {
 
 /// Runs the command in `dir`: exit code, what it says, and what it complains about.
 fn run(dir: &TempDir, file: &str, out: &str) -> (Exit, String, String) {
-    let asked = Render { file: file.into(), out: out.into(), lanes: 40 };
+    run_part(dir, file, out, (None, None))
+}
+
+/// The same from and to a moment.
+fn run_part(
+    dir: &TempDir,
+    file: &str,
+    out: &str,
+    (from, to): (Option<&str>, Option<&str>),
+) -> (Exit, String, String) {
+    let moment = |text: &str| text.parse().expect("a moment");
+    let (from, to) = (from.map(moment), to.map(moment));
+    let asked = Render { file: file.into(), out: out.into(), from, to, lanes: 40 };
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let exit = render(&asked, dir.path(), &mut said, &mut complained).expect("writes to memory");
     let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -183,6 +195,55 @@ fn the_form_is_that_of_the_name() {
         assert_eq!(exit, Exit::Code(2));
         assert!(complained.contains("name a file that ends in .svg or .html"), "{complained}");
         assert!(!dir.path().join(name).exists());
+    }
+}
+
+#[test]
+fn the_pictures_of_the_documents_are_what_is_drawn_of_their_traces() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let dir = TempDir::new().expect("temp");
+    for (trace, picture) in [
+        ("broken/a-lease-is-refreshed-twice.jsonl", "a-lease-is-refreshed-twice.svg"),
+        ("demo/six-tasks.jsonl", "demo.svg"),
+    ] {
+        let trace = root.join("tests/traces").join(trace);
+        assert_eq!(run(&dir, &trace.to_string_lossy(), picture).0, Exit::Code(0));
+        let drawn = fs::read_to_string(dir.path().join(picture)).expect("is there");
+        let shown = fs::read_to_string(root.join("docs/pictures").join(picture)).expect("is there");
+        assert!(
+            drawn == shown,
+            "docs/pictures/{picture} is not what is drawn now: look at it anew, and replace it by\n\
+             `longshore trace render {} -o {picture}`",
+            trace.display()
+        );
+    }
+}
+
+#[test]
+fn a_part_is_drawn_and_what_is_not_in_it_is_counted() {
+    let dir = TempDir::new().expect("temp");
+    fs::write(dir.path().join("run.jsonl"), recorded(3, 300, |_| false)).expect("writes");
+    let (exit, said, complained) = run_part(&dir, "run.jsonl", "a.svg", (Some("100"), Some("150")));
+    assert_eq!((exit, complained.as_str()), (Exit::Code(0), ""));
+    let steps = said.split(" lanes, ").nth(1).and_then(|rest| rest.split(" steps; 301 ").next());
+    let steps: usize = steps.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+    assert!((51..90).contains(&steps), "{said}");
+    assert!(
+        said.contains(&format!("; outside of the window are {} steps, 0 violations and", 301 - steps)),
+        "{said}"
+    );
+    assert!(said.ends_with(" bars reach out of it\n"), "{said}");
+    assert_eq!(run_part(&dir, "run.jsonl", "a.html", (Some("1/100"), None)).0, Exit::Code(0));
+
+    for (out, window, why) in [
+        ("b.svg", (Some("150"), Some("100")), "the window is empty: it begins at "),
+        ("b.html", (Some("301"), None), "the trace has no step 301"),
+        ("c.svg", (Some("1000h"), None), "and the trace ends at "),
+    ] {
+        let (exit, said, complained) = run_part(&dir, "run.jsonl", out, window);
+        assert_eq!((exit, said.as_str()), (Exit::Code(2), ""));
+        assert!(complained.starts_with("error: ") && complained.contains(why), "{complained}");
+        assert!(!dir.path().join(out).exists(), "no picture is left");
     }
 }
 

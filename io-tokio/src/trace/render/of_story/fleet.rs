@@ -1,12 +1,12 @@
 //! Lanes of the daemon, of requests that belong to no task, of runtimes and of slots.
 
-use super::{Scene, words};
+use super::Scene;
 use crate::trace::render::drawing::{Bar, Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
-use longshore_core::effect::{Effect, KillStep, StopPhase};
+use crate::trace::words;
+use longshore_core::effect::{KillStep, StopPhase};
 use longshore_core::id::{ProfileId, Provider, SlotIndex, WorkspaceId};
-use longshore_core::script::effect_label;
 use longshore_core::story::{
     Begin, Domain, End, Hint, Life, LifeEnd, Moment, Request, RequestKind, Span, Story, What,
 };
@@ -64,7 +64,7 @@ impl Scene<'_> {
             bar.last = bar.last.filter(|_| !bar.open.end);
             bar.detail = vec![
                 ("core".into(), it.core.as_str().into()),
-                ("slots".into(), it.slots.to_string().into()),
+                ("slots".into(), it.slots.map_or_else(|| "not known".to_owned(), |n| n.to_string()).into()),
                 ("ended".into(), ended(&it.end).into()),
             ];
             bars.push(bar);
@@ -73,21 +73,12 @@ impl Scene<'_> {
 
     /// Something that happened, as a mark; `None` for what happens to every run.
     pub(super) fn moment(&self, moment: &Moment) -> Option<Mark> {
-        let (kind, label) = match &moment.what {
+        let kind = match &moment.what {
             What::Kill(KillStep::CloseInput) => return None,
-            What::Fact(fact) => (MarkKind::Note, effect_label(&Effect::Fact { fact: fact.clone() })),
-            What::Stop(how) => (MarkKind::Stop, words::stop(*how).to_owned()),
-            What::Kill(step) => (MarkKind::Stop, words::kill(*step).to_owned()),
-            What::Gate { owner, answer } => {
-                (MarkKind::Note, format!("{owner:?} wants the daemon idle: {answer:?}").to_lowercase())
-            }
-            What::Credential => (MarkKind::Note, "another credential is in use".into()),
-            What::Note(text) => (MarkKind::Note, text.clone()),
-            What::Exit(report) => {
-                (MarkKind::Stop, format!("the daemon ends: {:?}", report.cause).to_lowercase())
-            }
-            _ => (MarkKind::Note, "something else".into()),
+            What::Stop(_) | What::Kill(_) | What::Exit(_) => MarkKind::Stop,
+            _ => MarkKind::Note,
         };
+        let label = words::moment(&moment.what);
         let (at, step) = (self.at(moment.life.get(), moment.at.at), self.step(moment.life.get(), moment.at));
         Some(Mark { kind, label: label.into(), at, step })
     }
@@ -190,7 +181,8 @@ impl Scene<'_> {
 
     fn hint(&self, hint: &Hint) -> Mark {
         let task = hint.task.as_ref().map_or(String::new(), |task| format!(" of {task}"));
-        let waited = hint.waited.map_or(String::new(), |why| format!("; {}", words::wait(why, self.story)));
+        let waited =
+            hint.waited.map_or(String::new(), |why| format!("; it waits {}", words::wait(why, self.story)));
         Mark {
             kind: MarkKind::Hint,
             label: format!("hint{task}{waited}").into(),

@@ -3,7 +3,6 @@
 mod fleet;
 mod steps;
 mod tasks;
-mod words;
 
 pub use steps::Steps;
 
@@ -51,13 +50,12 @@ pub fn of_story(
     broken: &[Broken],
     facts: Vec<(Text, Text)>,
 ) -> Drawing {
-    let base = steps.first().and_then(|(life, at)| Some(millis(story.lives.get(life)?.since_story(at))));
     let slots = fleet::slot_numbers(story);
     let runtimes = fleet::DAEMON_LANES + fleet::REQUEST_LANES;
     let scene = Scene {
         story,
         steps: &steps,
-        base: base.unwrap_or(0),
+        base: base(story, &steps),
         task_lanes: tasks::lanes(story),
         requests: fleet::DAEMON_LANES,
         runtimes,
@@ -73,6 +71,7 @@ pub fn of_story(
         title: title.into(),
         facts: scene.facts(facts),
         start: scene.wall(),
+        begin: 0,
         end: 0,
         groups,
         arrows: scene.arrows(),
@@ -85,6 +84,12 @@ pub fn of_story(
     drawing.steps = steps.rows(story, base);
     drawing.end = end(&drawing);
     drawing
+}
+
+/// Where the axis of the drawing has its 0: the first step that is there, in milliseconds after the beginning of the first life.
+pub fn base(story: &Story, steps: &Steps) -> u64 {
+    let first = steps.first().and_then(|(life, at)| Some(story.lives.get(life)?.since_story(at)));
+    first.map_or(0, millis)
 }
 
 fn group(name: &str, lanes: Vec<Lane>) -> Group {

@@ -1,9 +1,10 @@
 //! Lanes of tasks: their phases, and below them what they wait for, hold and ask for.
 
-use super::{Scene, words};
+use super::Scene;
 use crate::trace::render::drawing::{Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
+use crate::trace::words;
 use longshore_core::effect::{PhaseName, ReportKind};
 use longshore_core::story::{At, Begin, Domain, End, Fate, Span, Story, Task};
 
@@ -88,7 +89,7 @@ impl Scene<'_> {
         let outcome = outcome(task);
         let failed = outcome.is_some_and(|(kind, _)| kind == MarkKind::Failed);
         for phase in &task.phases {
-            let mut bar = self.bar(kind_of(phase.name), words::phase(phase.name), life, &phase.span);
+            let mut bar = self.bar(kind_of(phase.name), words::phase_alone(phase.name), life, &phase.span);
             bar.failed = failed && phase.name == PhaseName::Running && badly(task);
             bar.detail.clone_from(&detail);
             lane.bars.push(bar);
@@ -119,10 +120,10 @@ impl Scene<'_> {
             });
         };
         for (at, why) in &task.endings {
-            mark(MarkKind::Stop, words::ending(*why).into(), *at);
+            mark(MarkKind::Stop, format!("is to end: {}", words::ending(*why)), *at);
         }
         if let Some((kind, Some(at))) = outcome {
-            mark(kind, words::fate(task.fate), at);
+            mark(kind, words::fate_at_length(task.fate), at);
         }
     }
 
@@ -165,7 +166,7 @@ impl Scene<'_> {
         add("in the user's directory", task.in_place.filter(|it| *it).map(|_| "yes".to_owned()));
         add("launches", (task.launches.len() > 1).then(|| task.launches.len().to_string()));
         add("messages", (task.messages > 0).then(|| task.messages.to_string()));
-        add("outcome", Some(words::fate(task.fate)));
+        add("outcome", Some(words::fate_at_length(task.fate)));
         all
     }
 }
@@ -183,7 +184,7 @@ fn note(task: &Task) -> String {
     let provider = task.provider.as_ref().map(|it| it.as_str().to_owned());
     let outcome = match task.fate {
         Fate::Open | Fate::Unknown => None,
-        fate => Some(words::fate(fate)),
+        fate => Some(words::fate_at_length(fate)),
     };
     [provider, outcome].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -105,6 +105,7 @@ pub(super) fn data(drawing: &Drawing) -> Value {
         "title": drawing.title.as_str(),
         "facts": facts,
         "start": drawing.start,
+        "begin": drawing.begin,
         "end": drawing.end,
         "looks": looks(),
         "groups": groups,

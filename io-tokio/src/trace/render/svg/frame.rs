@@ -35,7 +35,12 @@ pub(super) fn description(drawing: &Drawing) -> String {
         1 => "1 violation".to_owned(),
         n => format!("{n} violations"),
     };
-    format!("{} over {}; {} steps, {broken}", groups.join(", "), duration(drawing.end), drawing.steps.len())
+    format!(
+        "{} over {}; {} steps, {broken}",
+        groups.join(", "),
+        duration(drawing.end - drawing.begin),
+        drawing.steps.len()
+    )
 }
 
 /// Title and facts. Returns where the lanes begin.
@@ -105,7 +110,7 @@ pub(super) fn elided(left: usize, y: f64, out: &mut String) -> f64 {
 
 /// Lines of time with their words.
 pub(super) fn axis(page: &Page<'_>, out: &mut String) {
-    let (step, lines) = lines(page.drawing.end, AXIS_LINES);
+    let (step, lines) = lines(page.drawing.begin, page.drawing.end, AXIS_LINES);
     for at in lines {
         let x = page.x(at);
         let (px, top, bottom) = (Px(x), Px(page.top), Px(page.bottom));
@@ -223,7 +228,11 @@ pub(super) fn legend(shown: &Shown, drawing: &Drawing, y: f64, out: &mut String)
         word("ended badly", x, y, out);
     }
     if shown.open {
-        let name = "beginning or end is not known";
+        let name = if shown.reach_out {
+            "beginning or end is not known, or outside"
+        } else {
+            "beginning or end is not known"
+        };
         let (x, y) = at.entry(name);
         let d = format!("M{} {}v11", Px(x + 8.0), Px(y - 9.0));
         put!(out, "<path class=\"faint-line\" d=\"{d}\" stroke-width=\"2\" stroke-dasharray=\"2 2\"/>");

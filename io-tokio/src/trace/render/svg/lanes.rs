@@ -6,6 +6,7 @@ use crate::trace::render::axis::duration;
 use crate::trace::render::drawing::{Bar, Mark, Point};
 use crate::trace::render::look::{ArrowKind, Glyph, Kind, MarkKind};
 use crate::trace::render::stack::Stack;
+use crate::trace::render::window::REACHES_OUT;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -32,6 +33,8 @@ pub(super) struct Shown {
     pub(super) failed: bool,
     /// Whether an end of a bar is not known.
     pub(super) open: bool,
+    /// Whether such an end is that of the picture, which is a part of a longer one.
+    pub(super) reach_out: bool,
     /// Bars that are too short to be drawn.
     pub(super) narrow: usize,
     /// Arrows that are not drawn.
@@ -60,6 +63,7 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
                 shown.kinds.insert(bar.kind);
                 shown.failed |= bar.failed;
                 shown.open |= bar.open.begin || bar.open.end;
+                shown.reach_out |= bar.detail.iter().any(|(name, _)| name.as_str() == REACHES_OUT);
                 draw(
                     bar,
                     from,
@@ -76,7 +80,8 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
 
 fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
     let look = bar.kind.look();
-    let long = duration(bar.end - bar.begin);
+    let least = if bar.open.begin || bar.open.end { "at least " } else { "" };
+    let long = format!("{least}{}", duration(bar.end - bar.begin));
     let name = if bar.label.as_str() == look.name { String::new() } else { format!("{}: ", look.name) };
     let title = Esc(format!("{name}{}, {long}", bar.label));
     let radius = if look.thin { 1.0 } else { 2.0 };

@@ -49,7 +49,8 @@ impl Page<'_> {
     /// Position of a time.
     #[expect(clippy::cast_precision_loss, reason = "a pixel is coarser")]
     fn x(&self, at: u64) -> f64 {
-        LEFT + at as f64 / self.drawing.end.max(1) as f64 * (RIGHT - LEFT)
+        let Drawing { begin, end, .. } = self.drawing;
+        LEFT + at.saturating_sub(*begin) as f64 / (end - begin).max(1) as f64 * (RIGHT - LEFT)
     }
 }
 

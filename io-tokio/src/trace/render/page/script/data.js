@@ -59,7 +59,7 @@ function readTrace(source) {
   rows.start.push(b);
   const violations = raw.violations.map((it, i) => ({ ...it, step: it.step - 1, number: i + 1 }));
   return {
-    title: raw.title, facts: raw.facts, start: raw.start, end: Math.max(raw.end, 1), looks: raw.looks, texts: raw.texts, lists: raw.lists,
+    title: raw.title, facts: raw.facts, start: raw.start, begin: raw.begin, end: Math.max(raw.end, raw.begin + 1), looks: raw.looks, texts: raw.texts, lists: raw.lists,
     groups, lanes, rows, bars, marks, judged: raw.judged, violations, arrows: readArrows(raw.arrows),
     unknown: raw.unknown.map(([begin, end, why]) => ({ begin, end, why })),
     steps: readSteps(raw.steps), brokenSteps: new Set(violations.map((it) => it.step)),

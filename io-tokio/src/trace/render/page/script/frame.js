@@ -122,7 +122,7 @@ function drawLanes(ctx, seen) {
     ctx.fillStyle = theme.void;
     ctx.fillRect(x, AXIS_HEIGHT, Math.max(3, xOf(hole.end) - x), view.height);
   }
-  for (const at of [0, trace.end]) {
+  for (const at of [trace.begin, trace.end]) {
     const x = Math.round(xOf(at)) + 0.5;
     ctx.strokeStyle = theme.colours.faint;
     ctx.setLineDash([3, 3]);

@@ -166,7 +166,7 @@ function start() {
     table.draw();
   }).observe(stage);
   resize();
-  show(-longest(), 2 * longest());
+  show(trace.begin - longest(), trace.begin + 2 * longest());
   themed();
   selectByAddress();
   // For whoever wants to look deeper with the console of the browser.

@@ -8,8 +8,8 @@ function fitMinimap() {
   if (fitCanvas(minimap, minimap.parentElement.clientWidth, MAP_HEIGHT)) mapPicture = null;
 }
 
-const mapX = (at) => view.left + (at / trace.end) * (mapWidth() - view.left - 12);
-const mapTime = (x) => ((x - view.left) / (mapWidth() - view.left - 12)) * trace.end;
+const mapX = (at) => view.left + ((at - trace.begin) / (trace.end - trace.begin)) * (mapWidth() - view.left - 12);
+const mapTime = (x) => trace.begin + ((x - view.left) / (mapWidth() - view.left - 12)) * (trace.end - trace.begin);
 const mapWidth = () => minimap.clientWidth || view.width;
 
 /** For each column of pixels: tasks that wait or are prepared, that run, that are reported; and steps. */
@@ -18,12 +18,12 @@ function mapColumns(columns) {
   const running = trace.looks.bars.findIndex((look) => look.key === 'running');
   const layers = [running, NONE].map(() => new Float64Array(columns + 1));
   const { bars, steps } = trace;
-  const scale = columns / trace.end;
+  const scale = columns / (trace.end - trace.begin);
   for (let i = 0; i < bars.count; i++) {
     const kind = bars.kind[i];
     if (kind >= phases) continue;
     const layer = layers[kind === running ? 0 : 1];
-    const from = bars.begin[i] * scale, to = Math.min(columns, bars.end[i] * scale);
+    const from = (bars.begin[i] - trace.begin) * scale, to = Math.min(columns, (bars.end[i] - trace.begin) * scale);
     const a = Math.min(columns - 1, Math.floor(from)), b = Math.min(columns - 1, Math.floor(to));
     // Differences: one column for each end, whatever the length.
     if (a === b) {
@@ -38,7 +38,7 @@ function mapColumns(columns) {
   }
   for (const layer of layers) for (let c = 1; c <= columns; c++) layer[c] += layer[c - 1];
   const density = new Float64Array(columns);
-  for (let i = 0; i < steps.count; i++) density[Math.min(columns - 1, Math.max(0, Math.floor(steps.at[i] * scale)))] += 1;
+  for (let i = 0; i < steps.count; i++) density[Math.min(columns - 1, Math.max(0, Math.floor((steps.at[i] - trace.begin) * scale)))] += 1;
   return { running: layers[0], other: layers[1], density };
 }
 
@@ -92,7 +92,7 @@ function paintMinimap() {
   mapTasks = most;
   const text = most > 0 ? `tasks, at most ${Math.ceil(most - 0.001)}` : 'steps';
   ctx.fillText(text, 14, MAP_HEIGHT / 2 - 7);
-  ctx.fillText(`${durationText(trace.end)} in all`, 14, MAP_HEIGHT / 2 + 8);
+  ctx.fillText(`${durationText(trace.end - trace.begin)} in all`, 14, MAP_HEIGHT / 2 + 8);
 }
 
 function drawMinimap() {

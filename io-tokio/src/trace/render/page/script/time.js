@@ -33,6 +33,7 @@ function timeText(at, step) {
     if (step < MINUTE) return `${h} h ${two(m)} m ${two(s)} s`;
     return m === 0 && step >= HOUR ? `${h} h` : `${h} h ${two(m)} m`;
   }
+  if (step < MINUTE) return `${d} d ${two(h)} h ${two(m)} m ${two(s)} s`;
   if (step < HOUR) return `${d} d ${two(h)} h ${two(m)} m`;
   return h === 0 ? `${d} d` : `${d} d ${two(h)} h`;
 }

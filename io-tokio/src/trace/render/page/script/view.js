@@ -31,23 +31,24 @@ function redraw() {
   });
 }
 
+/** All there is to be seen, with something around it. */
 function longest() {
-  return trace.end * 1.04 + 2;
+  return (trace.end - trace.begin) * 1.04 + 2;
 }
 
 /** Shows the time from `from` to `to`, as far as there is any. */
 function show(from, to) {
   const span = Math.min(Math.max(to - from, SHORTEST), longest());
   const middle = (from + to) / 2;
-  const pad = longest() - trace.end;
-  const lowest = -pad / 2, highest = trace.end + pad / 2;
+  const pad = longest() - (trace.end - trace.begin);
+  const lowest = trace.begin - pad / 2, highest = trace.end + pad / 2;
   view.from = Math.min(Math.max(middle - span / 2, lowest), highest - span);
   view.to = view.from + span;
   redraw();
 }
 
 function showAll() {
-  glide(-1, trace.end + longest());
+  glide(trace.begin - 1, trace.end + longest());
 }
 
 /** The same as `show`, on the way there in steps that the eye can follow. */

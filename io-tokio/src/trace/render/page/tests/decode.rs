@@ -63,6 +63,7 @@ pub(super) fn drawing(data: &Value) -> Drawing {
         title: text(&data["title"]),
         facts: array(&data["facts"]).iter().map(|it| (text(&it[0]), text(&it[1]))).collect(),
         start: data["start"].as_i64(),
+        begin: number(&data["begin"]),
         end: number(&data["end"]),
         groups: array(&data["groups"]).iter().map(group).collect(),
         arrows: numbers(&data["arrows"]).chunks(ARROW).map(arrow).collect(),
