@@ -82,10 +82,11 @@ impl Runtimes {
         let ours = ours(&id);
         let barred = ours == Ours::Nothing && cx.is_barred();
         let recovering = (ours == Ours::Nothing && !barred).then(|| fail_leftovers(cx, &id));
-        if recovering.is_some() {
+        let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
+        if !ready {
+            // Also for one that has to wait for the credential: its first try may find nobody, too.
             self.quiet.insert(id.clone());
         }
-        let (held, ready) = (ours == Ours::Untried, ours == Ours::Busy);
         let runtime = Runtime {
             workspace: workspace.clone(),
             provider: provider.clone(),

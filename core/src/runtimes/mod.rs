@@ -107,7 +107,7 @@ pub(crate) struct Runtimes {
     failures: Failures,
     ready: bool,
     closed: bool,
-    /// Those whose leftovers are to be failed, and since whose last try in vain the server has answered nothing.
+    /// Those whose leftovers are to be failed, if the server has answered nothing since they joined or since the last try in vain.
     #[serde(default)]
     quiet: BTreeSet<RuntimeId>,
     /// The credential is to be renewed once the server takes it again.
