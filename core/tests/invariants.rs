@@ -155,7 +155,7 @@ Everything that must hold, and what holds the code to it. Made from `core/src/ob
 
 A **rule** is checked at every step of every generated history, of every scenario and of the simulator (`core/src/observe/`, by its id in
 quotes), and there is a history with one change that it notices (`core/tests/rules/`). `rule X` is one that says at
-least as much under another id. Ids are stable: `INV-…` and
+least as much under another id.
 Ids are stable and never used again. **test** names what shows it where the core cannot see it;
 **type** a type that makes the opposite impossible to write; **not yet** a part that does not exist. The simulator compares the server's rows
 with the truth of its own world; what it finds has the ids of the last family. *Seed* is one of the contracts that came first, *MUL-…* and *#…* are

@@ -1,36 +1,96 @@
-//! The page about traces shows what its commands print.
+//! The pages about traces show what their commands print.
 #![cfg(unix)]
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
-/// The page's commands with what it says that they print.
-fn shown(page: &str) -> Vec<(&str, &str)> {
+/// The commands of a page with what it says that they print. A block may have several; `> ` goes on with one.
+fn shown(page: &str) -> Vec<(String, &str)> {
     let blocks = page.split("```console\n").skip(1).map(|rest| rest.split("\n```").next().expect("an end"));
     blocks
-        .map(|block| block.strip_prefix("$ ").and_then(|it| it.split_once('\n')).expect("a command"))
+        .flat_map(|block| block.strip_prefix("$ ").expect("a command").split("\n$ "))
+        .map(|one| {
+            let (first, mut rest) = one.split_once('\n').expect("what it prints");
+            let mut command = first.to_owned();
+            while let Some((more, after)) = rest.strip_prefix("> ").and_then(|it| it.split_once('\n')) {
+                command += more;
+                rest = after;
+            }
+            (command, rest)
+        })
         .collect()
 }
 
+/// Whether that was printed; `…` stands for anything.
+fn fits(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = printed.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut open = false;
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        (rest, open) = (after, part.is_empty());
+    }
+    rest.is_empty()
+        || open
+        || shown.rsplit('…').next().is_some_and(|last| rest.ends_with(last) && last != shown)
+}
+
 #[test]
-fn the_page_about_traces_shows_what_its_commands_print() {
+fn dots_stand_for_anything_and_nothing_else_does() {
+    for (shown, printed) in [("a", "a"), ("a…", "ab\nc"), ("a…c", "abc"), ("a…c", "acbc"), ("…\nb", "a\nb")]
+    {
+        assert!(fits(shown, printed), "{shown} {printed}");
+    }
+    for (shown, printed) in [("a", "ab"), ("a…c", "ab"), ("a…c", "acb"), ("b…", "ab"), ("", "a")] {
+        assert!(!fits(shown, printed), "{shown} {printed}");
+    }
+}
+
+/// Runs the commands of a page beside the traces that they are about.
+fn walk(page: &str, at_least: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(root.join("docs/traces.md")).expect("the page");
-    let bin = tempfile::tempdir().expect("a directory");
+    let text = std::fs::read_to_string(root.join(page)).expect("the page");
+    let (bin, here) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
     symlink(env!("CARGO_BIN_EXE_longshore-under-test"), bin.path().join("longshore")).expect("a link");
-    let shown = shown(&page);
-    assert!(shown.len() >= 4, "{}", shown.len());
+    for (name, is) in [
+        ("broken", "tests/traces/broken"),
+        ("compat", "tests/traces/compat"),
+        ("demo", "tests/traces/demo"),
+        ("tests", "tests"),
+        ("daemon.log", "tests/fixtures/daemon.log"),
+    ] {
+        symlink(root.join(is), here.path().join(name)).expect("a link");
+    }
+    let shown = shown(&text);
+    assert!(shown.len() >= at_least, "{page} has {} commands", shown.len());
     for (command, output) in shown {
         let ran = Command::new("/bin/sh")
             .args(["-c", &format!("{command} 2>&1")])
-            .current_dir(root.join("tests/traces"))
+            .current_dir(here.path())
             .env_clear()
-            .env("PATH", bin.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()))
             .env("HOME", bin.path())
             .output()
             .expect("it ran");
         let printed = String::from_utf8(ran.stdout).expect("text");
-        assert_eq!(printed.trim_end(), output, "$ {command}");
+        let printed = printed.trim_end();
+        assert!(fits(output, printed), "{page} has\n$ {command}\n{output}\n\nand it prints\n{printed}");
     }
+}
+
+#[test]
+fn the_walk_from_an_incident_to_a_test_shows_what_its_commands_print() {
+    walk("docs/traces.md", 4);
+}
+
+#[test]
+fn the_page_about_checks_shows_what_its_commands_print() {
+    walk("docs/traces/check.md", 8);
+}
+
+#[test]
+fn the_page_about_stories_shows_what_its_commands_print() {
+    walk("docs/traces/story.md", 4);
 }

@@ -273,17 +273,29 @@ impl Audit {
         done
     }
 
+    /// Whether this rule was held to a step at least.
+    pub fn has_held(&self, id: &str) -> bool {
+        let audited = &self.audited;
+        let held = audited.whole > 0
+            || (audited.middle > 0 && holds_from_the_middle(id))
+            || (audited.logged > 0 && self.is_logged(id));
+        held && !crate::observe::needs_rest(id)
+    }
+
+    fn is_logged(&self, id: &str) -> bool {
+        needs_no_more_than_a_log(id) && !(self.audited.unbounded && id == "I1")
+    }
+
     /// The rules that could not be held to all of the trace. Those that need a daemon at rest are none of them.
     pub fn blind(&self) -> impl Iterator<Item = &'static str> {
         let audited = &self.audited;
         let partly = audited.middle > 0 || audited.whole + audited.logged < self.replay.report().steps;
-        let logged = move |id: &str| needs_no_more_than_a_log(id) && !(audited.unbounded && id == "I1");
         crate::observe::catalog::rules()
             .map(|entry| entry.id)
             .filter(move |id| {
                 audited.judged() == 0
                     || (partly && !holds_from_the_middle(id))
-                    || (audited.logged > 0 && !logged(id))
+                    || (audited.logged > 0 && !self.is_logged(id))
             })
             .filter(|id| !crate::observe::needs_rest(id))
     }

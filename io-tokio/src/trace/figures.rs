@@ -132,7 +132,7 @@ pub(super) fn figures(story: &Story) -> Figures {
         missing: lives.iter().flat_map(|life| &life.gaps).map(|gap| gap.lost).sum(),
         without_effects: lives.iter().map(|life| life.without_effects).sum(),
         begun_before: lives.iter().filter(|life| life.begins != Begins::Created).count(),
-        recorded_ms: lives.iter().map(|life| ms(life.duration())).sum(),
+        recorded_ms: lives.iter().map(|life| ms(life.duration())).fold(0, i64::saturating_add),
         runtimes: story.runtimes.len(),
         tasks: story.tasks.len(),
         outcomes: counted(story.tasks.iter().map(|task| words::fate(task.fate))),

@@ -13,6 +13,20 @@ fn acts(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
+/// The same for JSON, which has escapes of its own.
+pub(super) fn json(value: &serde_json::Value) -> String {
+    let mut plain = String::new();
+    for c in value.to_string().chars() {
+        if acts(c) {
+            // All of them have four digits.
+            plain.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
 impl<W: Write> Write for Plain<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);

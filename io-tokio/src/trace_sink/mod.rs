@@ -348,17 +348,41 @@ impl Sink {
         }
         let count = (self.n + 1).saturating_sub(lost.from);
         self.line.clear();
-        let said = if count > 0 { encode::gap(&mut self.line, lost.from, count) } else { Ok(()) };
         let encoded = match self.shares {
-            Some(shares) => said
+            // Not even the header was taken: this is the beginning.
+            _ if lost.from == 0 => self.late_beginning(count, after),
+            Some(shares) => self
+                .gap_before(lost.from, count)
                 .and_then(|()| self.rotation(shares, after))
                 .map(|cut| Some(Cut { first: lost.from, ..cut })),
-            None => said.and_then(|()| encode::checkpoint(&mut self.line, self.n, after)).map(|()| None),
+            None => self
+                .gap_before(lost.from, count)
+                .and_then(|()| encode::checkpoint(&mut self.line, self.n, after))
+                .map(|()| None),
         };
         self.lost = None;
         self.gap = Some((lost.from, count));
         self.lost_before += count;
         self.hand_over(lost.from, encoded, force);
+    }
+
+    fn gap_before(&mut self, from: StepNumber, count: u64) -> serde_json::Result<()> {
+        if count > 0 { encode::gap(&mut self.line, from, count) } else { Ok(()) }
+    }
+
+    /// Begins as in the middle of a life, of which so many steps could not be kept.
+    fn late_beginning(&mut self, missing: u64, after: &Daemon) -> serde_json::Result<Option<Cut>> {
+        match self.shares {
+            Some(shares) => self.segment(shares, after)?,
+            None => {
+                self.header.from = Some(Origin { n: self.n, digest: after.digest() });
+                encode::header(&mut self.line, &self.header)?;
+                encode::checkpoint(&mut self.line, self.n, after)?;
+            }
+        }
+        let told = format!("the disk did not take the first {missing} steps of this life");
+        encode::note(&mut self.line, self.n, &told)?;
+        Ok(self.shares.map(|_| Cut { at: 0, first: 0 }))
     }
 
     fn rotate_if_full(&mut self, after: &Daemon) {
@@ -375,6 +399,12 @@ impl Sink {
     fn rotation(&mut self, shares: Shares, after: &Daemon) -> serde_json::Result<Cut> {
         encode::end(&mut self.line, self.n, "rotated")?;
         let at = self.line.len();
+        self.segment(shares, after)?;
+        Ok(Cut { at, first: self.n + 1 })
+    }
+
+    /// Appends the beginning of a segment to the line.
+    fn segment(&mut self, shares: Shares, after: &Daemon) -> serde_json::Result<()> {
         self.header.from = Some(Origin { n: self.n, digest: after.digest() });
         encode::header(&mut self.line, &self.header)?;
         let before = self.line.len();
@@ -387,7 +417,7 @@ impl Sink {
                 "the state is too large for a checkpoint within the budget",
             )?;
         }
-        Ok(Cut { at, first: self.n + 1 })
+        Ok(())
     }
 }
 

@@ -189,6 +189,53 @@ fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
     assert_eq!((all.gaps, all.lost, all.steps + all.lost), (1, closed.lost, closed.steps + 1));
 }
 
+/// A disk that was full for the first second once cost the header, and with it everything that came later.
+#[test]
+fn a_recorder_whose_first_lines_are_refused_begins_later() {
+    let temp = TempDir::new().expect("temp");
+    let dir = temp.path().join("trace");
+    let mut life = Life::new(12);
+    let shares = Shares { segment: MIN_BUDGET / 4 };
+    let flight = Segments::open(&dir, MIN_BUDGET, shares.segment).expect("opens");
+    fs::rename(&dir, temp.path().join("away")).expect("moves");
+    let writer = Writer::new(Output::Flight(flight), None);
+    let mut sink = Sink::start(writer, Some(shares), header(&life), life.fx.as_slice()).expect("starts");
+    while sink.lost.is_none() {
+        record(&mut sink, &mut life, 1);
+        std::thread::yield_now();
+    }
+    let failed = life.n;
+    fs::create_dir(&dir).expect("makes");
+    while sink.lost.is_some() {
+        record(&mut sink, &mut life, 1);
+        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
+    }
+    record(&mut sink, &mut life, 40);
+    let closed = sink.close("stopped", &life.daemon);
+    let report = replay(&segments(&dir).expect("lists"));
+    assert_eq!((report.steps, report.compared, report.end.as_deref()), (40, 40, Some("stopped")));
+    assert_eq!(closed.lost + 40, closed.steps + 1, "{closed:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")] // It has a device that is always full.
+fn a_file_whose_first_lines_are_refused_begins_later() {
+    let full = OpenOptions::new().append(true).open("/dev/full").expect("opens");
+    let mut life = Life::new(13);
+    let writer = Writer::new(Output::File, Some(full));
+    let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
+    while sink.lost.is_none() {
+        record(&mut sink, &mut life, 1);
+        std::thread::yield_now();
+    }
+    sink.resume(&life.daemon, true);
+    // What a disk with room for it would have now.
+    let reader = Reader::new(sink.line.as_slice()).expect("a header");
+    assert_eq!(reader.header().from.map(|from| from.n), Some(life.n));
+    let report = Replay::new(Mode::Strict).run(reader).expect("a trace");
+    assert_eq!((report.from_checkpoint, report.gaps), (Some(life.n), 0));
+}
+
 #[test]
 #[cfg(target_os = "linux")] // It has a device that is always full.
 fn a_file_that_takes_nothing_costs_the_recording_and_nothing_else() {

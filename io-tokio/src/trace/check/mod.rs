@@ -5,6 +5,7 @@ mod imported_tests;
 mod told;
 
 use super::input::Input;
+use super::plain;
 use longshore_core::observe::catalog::{self, Check as Kind};
 use longshore_core::trace::{Audit, Finding};
 use std::io::{self, Write};
@@ -94,14 +95,15 @@ pub fn check(asked: &Check, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write
     let wanted = |finding: &&Finding| asked.rule.is_none_or(|rule| finding.violation.rule == rule);
     let findings: Vec<&Finding> = audit.findings().iter().filter(wanted).collect();
     let blind: Vec<&str> = audit.blind().filter(|id| asked.rule.is_none_or(|rule| rule == *id)).collect();
-    let verdict = match (audit.audited().judged(), findings.is_empty()) {
-        (0, _) => Verdict::Unreadable,
-        (_, true) => Verdict::Kept,
-        (_, false) => Verdict::Broken,
+    let judged = audit.audited().judged() > 0 && asked.rule.is_none_or(|rule| audit.has_held(rule));
+    let verdict = match (findings.is_empty(), judged) {
+        (false, _) => Verdict::Broken,
+        (true, true) => Verdict::Kept,
+        (true, false) => Verdict::Unreadable,
     };
     let told = Told { asked, audit: &audit, input: &input, findings, blind, verdict };
     if asked.json {
-        writeln!(out, "{}", told.json())?;
+        writeln!(out, "{}", plain::json(&told.json()))?;
     } else {
         told.text(out)?;
     }
@@ -125,6 +127,7 @@ fn anchor(family: &str) -> String {
 mod tests {
     use super::*;
     use crate::trace::input::tests::recorded;
+    use crate::trace::plain::Plain;
     use longshore_core::effect::Effect;
     use longshore_core::id::OpId;
     use longshore_core::trace::{Record, Step, encode};
@@ -265,6 +268,37 @@ mod tests {
         let (verdict, out, _) = run(kept, &Check::default());
         assert_eq!(verdict, Verdict::Unreadable);
         assert!(out.contains("make a trace of this core by `replay --rebase -o`"), "{out}");
+    }
+
+    #[test]
+    fn a_rule_that_was_held_to_no_step_is_not_said_to_be_kept() {
+        let run = |rule: &'static str, json| {
+            run(&recorded(6, 60), &Check { rule: Some(rule), json, ..Check::default() })
+        };
+        let (verdict, out, _) = run("I26", false);
+        assert_eq!(verdict, Verdict::Unreadable);
+        assert!(
+            out.ends_with("nothing could be checked: I26 needs a daemon at rest, which no trace shows\n"),
+            "{out}"
+        );
+        let (_, json, _) = run("I26", true);
+        let told: Value = serde_json::from_str(&json).expect("JSON");
+        assert_ne!(told["result"], "kept", "{json}");
+        assert_eq!(run("I5", false).0, Verdict::Kept);
+    }
+
+    #[test]
+    fn json_stays_json_whatever_a_trace_says() {
+        let text = recorded(6, 60).replacen("\"fx\":[", "\"fx\":[{\"fx\":\"da\u{202e}nce\"},", 1);
+        let dir = TempDir::new().expect("temp");
+        fs::write(dir.path().join("t"), text).expect("writes");
+        let asked = Check { file: "t".into(), json: true, ..Check::default() };
+        let mut out = Vec::new();
+        check(&asked, dir.path(), &mut Plain(&mut out), &mut io::sink()).expect("writes to memory");
+        let text = String::from_utf8(out).expect("text");
+        let told: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(told.to_string().contains("da\u{202e}nce"), "{text}");
+        assert!(text.contains("da\\u202ence"), "nothing in it acts on a terminal: {text}");
     }
 
     #[test]

@@ -88,14 +88,22 @@ impl Told<'_> {
         writeln!(out, "result      {result}")
     }
 
-    fn why_not(&self) -> &'static str {
-        if self.audit.report().imported && self.audit.report().steps == 0 {
+    fn why_not(&self) -> String {
+        if let Some(rule) = self.asked.rule.filter(|_| self.audit.audited().judged() > 0) {
+            return if needs_rest(rule) {
+                format!("{rule} needs a daemon at rest, which no trace shows")
+            } else {
+                format!("{rule} needs more than this trace has")
+            };
+        }
+        let why = if self.audit.report().imported && self.audit.report().steps == 0 {
             "the trace was imported, and the log tells of no step"
         } else if self.audit.audited().divergences > 0 {
             "this core does something else than was recorded; make a trace of this core by `replay --rebase -o`"
         } else {
             "no segment begins with a daemon's creation or has a checkpoint that can be used"
-        }
+        };
+        why.to_owned()
     }
 
     fn at_rest(&self) -> impl Iterator<Item = &'static str> {

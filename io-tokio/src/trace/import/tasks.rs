@@ -157,11 +157,16 @@ pub(super) fn provider(line: &Line) -> Option<Provider> {
     safe(line, "provider").map(Provider::new)
 }
 
-/// `…/<workspace>/<key>/workdir`, without what comes before it, which names a person.
+/// `…/<workspace>/<key>/workdir`, without what comes before it, which names a person. A directory of the user that a task works in has any
+/// name, and is not told.
 fn root(line: &Line) -> Option<EnvRoot> {
-    let root = Path::new(line.get("workdir")?).parent()?;
+    let workdir = Path::new(line.get("workdir")?);
+    let root = workdir.parent().filter(|_| workdir.file_name().is_some_and(|name| name == "workdir"))?;
     let name =
         |path: &Path| path.file_name()?.to_str().filter(|name| is_safe_component(name)).map(str::to_owned);
     let (key, workspace) = (name(root)?, name(root.parent()?)?);
+    if !key.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+        return None;
+    }
     Some(EnvRoot::new(format!("{workspace}/{key}")))
 }

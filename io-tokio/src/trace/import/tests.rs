@@ -424,3 +424,22 @@ fn a_name_that_is_no_text_is_a_name() {
         imported(&asked(vec![log], &dir.path().join("out.jsonl"))).expect("imported");
     }
 }
+
+#[test]
+fn a_directory_of_the_user_leaves_no_name_in_the_trace() {
+    for theirs in [
+        "/home/alice/work/secretproject",
+        "/home/alice/secretproject",
+        "/home/alice/workdir",
+        "/srv/alice/site/workdir",
+    ] {
+        let log = DAY.replace("/home/somebody/work/ws-1/0123/workdir", theirs);
+        let dir = TempDir::new().expect("temp");
+        fs::write(dir.path().join("daemon.log"), log).expect("written");
+        let there =
+            imported(&asked(vec![dir.path().join("daemon.log")], &dir.path().join("t"))).expect("imported");
+        for name in ["alice", "secret", "site"] {
+            assert!(!there.text.contains(name), "{theirs}");
+        }
+    }
+}
