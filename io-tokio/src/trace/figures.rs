@@ -302,7 +302,7 @@ fn requests(story: &Story) -> Vec<Requests> {
             None => of.no_end += 1,
             Some(ending) if ending.is_done() => of.done += 1,
             Some(_) if request.cancelled.is_some() => failed.push("cancelled".to_owned()),
-            Some(ending) => failed.push(ending.to_string()),
+            Some(_) => failed.extend(words::request_ending(request, story)),
         }
         took.extend(request.span.duration().map(ms));
     }

@@ -3,6 +3,7 @@
 use super::destination::Destination;
 use super::input::Input;
 use super::replay::{NOTHING, Replay, Verdict};
+use super::words::count;
 use longshore_core::trace::{Rebase, Rebased};
 use std::io::{self, Write};
 use std::path::Path;
@@ -63,19 +64,23 @@ pub(super) fn rebase(
 
 fn rebased(report: &Rebased, out: &mut dyn Write) -> io::Result<()> {
     let Rebased { lives, restored, steps, same, differ, left_out, put_in, skipped, unusable, first } = report;
-    writeln!(out, "lives       {lives} from their beginning; went on at a checkpoint {restored} times")?;
+    let restored = count(*restored, "time", "times");
+    writeln!(out, "lives       from their beginning: {lives}; went on at a checkpoint {restored}")?;
     writeln!(
         out,
         "steps       {steps}: {same} with the effects that were recorded, {differ} with others, {skipped} not replayed"
     )?;
     if *left_out > 0 {
-        writeln!(out, "left out    {left_out} events that answer nothing that this core asks for")?;
+        let events = count(*left_out, "event that answers", "events that answer");
+        writeln!(out, "left out    {events} nothing that this core asks for")?;
     }
     if *put_in > 0 {
-        writeln!(out, "put in      {put_in} answers to what traces of that format do not tell")?;
+        let answers = count(*put_in, "answer", "answers");
+        writeln!(out, "put in      {answers} to what traces of that format do not tell")?;
     }
     if *unusable > 0 {
-        writeln!(out, "unusable    {unusable} checkpoints, which are of another version")?;
+        let checkpoints = count(*unusable, "checkpoint, which is", "checkpoints, which are");
+        writeln!(out, "unusable    {checkpoints} of another version")?;
     }
     match first {
         Some(first) => writeln!(out, "first       {first}"),

@@ -2,6 +2,7 @@
 
 use super::input::Input;
 use super::rebase::rebase;
+use super::words::count;
 use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report, StepNumber};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -77,6 +78,12 @@ fn compare(
             Err(ReplayError::Diverged(what)) => {
                 input.say(err)?;
                 summary(replay.report(), false, out)?;
+                writeln!(
+                    out,
+                    "stopped     at step {}{}: what comes after it was not read",
+                    what.n,
+                    of_life(what.life)
+                )?;
                 writeln!(out, "result      the core does something else than was recorded")?;
                 writeln!(err, "error: {}: {what}", input.source())?;
                 let format = input.header().format;
@@ -166,8 +173,10 @@ fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> 
     if report.gaps > 0 {
         writeln!(
             out,
-            "gaps        {}, with {} steps; went on at a checkpoint {} times",
-            report.gaps, report.lost, report.restored
+            "gaps        {}, with {}; went on at a checkpoint {}",
+            report.gaps,
+            count(report.lost, "step", "steps"),
+            count(report.restored, "time", "times")
         )?;
     }
     match &report.end {
@@ -235,6 +244,7 @@ mod tests {
         let (verdict, out, err) = run(&path, Mode::Strict);
         assert_eq!((verdict, verdict.code()), (Verdict::Differs, 1));
         assert!(out.ends_with("result      the core does something else than was recorded\n"), "{out}");
+        assert!(out.contains("\nstopped     at step "), "{out}");
         assert!(err.contains(r#"fact.fact: "unauthorized" was recorded, "ready" was produced"#), "{err}");
         assert!(err.contains("the last steps of the replay:"), "{err}");
         assert_eq!(run(&path, Mode::EventsOnly).0, Verdict::Same);
@@ -353,7 +363,7 @@ mod tests {
             out.contains("steps       300: 150 compared, 150 not replayed for want of a checkpoint"),
             "{out}"
         );
-        assert!(out.contains("gaps        1, with 1 steps; went on at a checkpoint 0 times"), "{out}");
+        assert!(out.contains("gaps        1, with 1 step; went on at a checkpoint 0 times"), "{out}");
         assert!(out.contains("as far as the trace allows to compare"), "{out}");
         assert!(err.contains("step 150 is missing; that is taken as a gap"), "{err}");
         assert!(err.contains("broken off after "), "{err}");

@@ -98,7 +98,8 @@ fn head(life: &Life, nth: usize, out: &mut dyn Write) -> io::Result<()> {
     let begun = Timestamp::from_millisecond(life.start.wall.0)
         .map_or_else(|_| "at a time that no calendar has".to_owned(), |at| format!("{at:.3}"));
     let (source, core) = (words::clean(&life.source), words::clean(&life.core));
-    let slots = life.slots.map_or_else(|| "slots not known".to_owned(), |slots| format!("{slots} slots"));
+    let slots =
+        life.slots.map_or_else(|| "slots not known".to_owned(), |slots| words::count(slots, "slot", "slots"));
     writeln!(out, "life {}: {source}, core {core}, {slots}, begun {begun}", nth + 1)?;
     let from = match life.begins {
         Begins::Created => None,
@@ -111,17 +112,19 @@ fn head(life: &Life, nth: usize, out: &mut dyn Write) -> io::Result<()> {
     };
     from.map_or(Ok(()), |from| writeln!(out, "  the trace {from}"))?;
     if life.without_effects > 0 {
+        let steps = words::count(life.steps, "step", "steps");
         writeln!(
             out,
-            "  {} of {} steps have no effects: what the daemon did in them is not known",
-            life.without_effects, life.steps
+            "  {} no effects: what the daemon did in them is not known",
+            words::count(life.without_effects, &format!("of {steps} has"), &format!("of {steps} have"))
         )?;
     }
     writeln!(out, "{:>13}  {:>7}  what happened", "time", "step")
 }
 
 fn foot(life: &Life, out: &mut dyn Write) -> io::Result<()> {
-    let steps = format!("{} steps in {}", life.steps, words::length(life.duration()));
+    let steps = words::count(life.steps, "step in", "steps in");
+    let steps = format!("{steps} {}", words::length(life.duration()));
     match &life.end {
         LifeEnd::Exit { .. } => writeln!(out, "  {steps}; the daemon ended itself"),
         LifeEnd::Recording { why, .. } => {

@@ -3,6 +3,7 @@
 use super::check::rule;
 use super::destination::Destination;
 use super::input::Input;
+use super::words::count;
 use crate::cli::Exit;
 use crate::stop_flag;
 use longshore_core::script::{Case, Search, regression_test};
@@ -78,7 +79,9 @@ pub fn shrink(
     input.say(err)?;
     let (lives, headless) = search.lives();
     if headless > 0 {
-        writeln!(err, "warning: {headless} segments begin in the middle of a life, and were left out")?;
+        let begin = count(headless, "segment begins", "segments begin");
+        let were = if headless == 1 { "was" } else { "were" };
+        writeln!(err, "warning: {begin} in the middle of a life, and {were} left out")?;
     }
     if lives == 0 {
         return refused(
@@ -87,10 +90,10 @@ pub fn shrink(
         );
     }
     let Some(case) = search.finish() else {
-        let what = asked.rule.unwrap_or("a rule");
+        let (what, lives) = (asked.rule.unwrap_or("a rule"), count(lives, "life", "lives"));
         writeln!(
             err,
-            "this core does not break {what} over the events of {lives} lives; if the core that recorded did, use that version"
+            "this core does not break {what} over the events of {lives}; if the core that recorded did, use that version"
         )?;
         return Ok(Exit::Failed);
     };
@@ -126,17 +129,18 @@ fn give(
 fn made_small(case: &Case, stop: &AtomicBool, err: &mut dyn Write) -> io::Result<Case> {
     let before = case.script.len();
     let when = if case.healed { ", once everything works again" } else { "" };
-    writeln!(err, "{} is broken after {before} events{when}: {}", case.rule, case.story)?;
+    let events = count(before, "event", "events");
+    writeln!(err, "{} is broken after {events}{when}: {}", case.rule, case.story)?;
     let (mut told, mut written) = (before, Ok(()));
     let small = case.shrunk(&|| stop.load(Ordering::Relaxed), &mut |left| {
         // Each time it is half of what was told last.
         if left * 2 <= told && written.is_ok() {
-            (told, written) = (left, writeln!(err, "{left} events are left"));
+            (told, written) = (left, writeln!(err, "{} left", count(left, "event is", "events are")));
         }
     });
     written?;
     let cut = if stop.load(Ordering::Relaxed) { "; stopped before it was done" } else { "" };
-    writeln!(err, "{before} events before, {} after{cut}: {}", small.script.len(), small.story)?;
+    writeln!(err, "{events} before, {} after{cut}: {}", small.script.len(), small.story)?;
     Ok(small)
 }
 
@@ -175,7 +179,7 @@ mod tests {
         let asked = Shrink { rule: Some("I5"), ..Shrink::default() };
         let (exit, out, err) = run(&recorded(6, 120), &asked);
         assert_eq!((exit, out.as_str()), (Exit::Failed, ""));
-        assert!(err.starts_with("this core does not break I5 over the events of 1 lives; if"), "{err}");
+        assert!(err.starts_with("this core does not break I5 over the events of 1 life; if"), "{err}");
     }
 
     #[test]

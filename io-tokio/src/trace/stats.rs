@@ -4,6 +4,7 @@
 mod tests;
 
 use super::figures::{Counted, Figures, Spread, Timed, figures};
+use super::words::count;
 use super::{records, words};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::io::{self, Write};
@@ -69,13 +70,13 @@ fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
     let of = figures;
     let recorded = Duration::from_millis(of.recorded_ms.unsigned_abs());
     writeln!(out, "lives {}, steps {} in {}", of.lives, of.steps, words::length(recorded))?;
-    for (count, what) in [
+    for (number, what) in [
         (of.missing, "missing steps:"),
         (of.without_effects, "steps without effects, so that it is not known what the daemon did:"),
         (of.begun_before as u64, "lives that began before their records do:"),
     ] {
-        if count > 0 {
-            writeln!(out, "{what} {count}")?;
+        if number > 0 {
+            writeln!(out, "{what} {number}")?;
         }
     }
     writeln!(out, "runtimes {}, tasks {}", of.runtimes, of.tasks)?;
@@ -85,27 +86,30 @@ fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
     let retries = &of.retries;
     writeln!(
         out,
-        "\nAgain: {} times /start, {} launches without a dead session, {} reports; {} ends told late",
-        retries.starts, retries.sessions, retries.reports, retries.late
+        "\nAgain: {} /start, {} without a dead session, {}; {} told late",
+        count(retries.starts, "time", "times"),
+        count(retries.sessions, "launch", "launches"),
+        count(retries.reports, "report", "reports"),
+        count(retries.late, "end", "ends")
     )?;
     let claims = &of.claims;
     writeln!(
         out,
-        "Claims: {} sent, {} brought {} tasks, {} brought nothing new, {} failed; {} tasks were here already, {} unusable",
+        "Claims: {} sent, {} brought {}, {} brought nothing new, {} failed; {} here already, {} unusable",
         claims.sent,
         claims.brought,
-        claims.tasks,
+        count(claims.tasks, "task", "tasks"),
         claims.empty,
         claims.failed,
-        claims.duplicates,
+        count(claims.duplicates, "task was", "tasks were"),
         claims.unusable
     )?;
     let margins = &of.lease_margins;
     if margins.count > 0 {
         writeln!(
             out,
-            "Leases: {} times extended or over, with {} left at least, {} in the middle; {} had run out",
-            margins.count,
+            "Leases: {} extended or over, with {} left at least, {} in the middle; {} had run out",
+            count(margins.count, "time", "times"),
             cell(margins.min),
             cell(margins.p50),
             margins.expired

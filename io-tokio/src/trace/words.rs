@@ -1,11 +1,13 @@
 //! The words in which the commands that tell of a trace, and its pictures, speak of times, phases, waits and ends.
 
 use longshore_core::effect::{EndReason, Fact, KillStep, PhaseName, ReportKind, StopPhase};
-use longshore_core::event::{GateOwner, StopKind, TaskStatus};
+use longshore_core::event::{GateOwner, RunEnd, RunOutcome, StopKind, TaskStatus};
+use longshore_core::reason::FailReason;
 use longshore_core::story::{
-    Begin, End, Fate, Life, Origin, Runtime, RuntimeIx, Span, Story, Task, TaskIx, WaitReason, What,
+    Begin, End, Ending, Fate, Life, Origin, Request, Runtime, RuntimeIx, Span, Story, Task, TaskIx,
+    WaitReason, What,
 };
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 /// Text of a trace for a terminal: what could steer it is escaped.
@@ -35,6 +37,12 @@ pub(super) fn length(of: Duration) -> String {
         60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
         _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
     }
+}
+
+/// So many of something, or what so many do: "1 step", "2 steps".
+pub(super) fn count<N: Display + PartialEq + From<u8>>(n: N, one: &str, many: &str) -> String {
+    let what = if n == N::from(1) { one } else { many };
+    format!("{n} {what}")
 }
 
 /// Milliseconds, which may be negative.
@@ -203,6 +211,30 @@ pub(super) fn origin(of: Origin) -> String {
     }
 }
 
+/// How a request ended. The end of an agent that was told to end is what was asked for, and no failure of its own.
+pub(super) fn request_ending(request: &Request, story: &Story) -> Option<String> {
+    let ending = request.ending?;
+    Some(if ended_as_told(request, story) {
+        "ended as it was told to".to_owned()
+    } else {
+        ending.to_string()
+    })
+}
+
+/// Whether a run is over as its task was to end, without anything that the agent made of it itself.
+pub(super) fn ended_as_told(request: &Request, story: &Story) -> bool {
+    let reason = FailReason::RuntimeOffline;
+    let told = RunEnd::Failed { reason };
+    let Some(Ending::Run(RunOutcome { end, resume_rejected: false, .. })) = request.ending else {
+        return false;
+    };
+    let (Some(task), Some(over), true) = (request.task, request.span.end.seen(), end == told) else {
+        return false;
+    };
+    let run = request.span.begin.first().n..=over.n;
+    story[task].endings.iter().any(|(at, _)| run.contains(&at.n))
+}
+
 pub(super) const fn ending(why: EndReason) -> &'static str {
     match why {
         EndReason::Stop => "the daemon stops",
@@ -269,7 +301,8 @@ pub(super) fn moment(what: &What) -> String {
             for (tasks, what) in [(&report.abandoned, "not reported"), (&report.kept, "left to the next one")]
             {
                 if !tasks.is_empty() {
-                    let _ = write!(text, "; {} tasks are {what}", tasks.len());
+                    let tasks = count(tasks.len(), "task is", "tasks are");
+                    let _ = write!(text, "; {tasks} {what}");
                 }
             }
             text
@@ -286,10 +319,14 @@ fn fact(of: &Fact) -> String {
             format!("directory {} {done}", clean(root.as_str()))
         }
         Fact::Uncollected { left } => {
-            format!("{left} directories are left for the next round of the collector")
+            let left = count(*left, "directory is", "directories are");
+            format!("{left} left for the next round of the collector")
         }
         Fact::Duplicate { task } => format!("task {} was here already, and is ignored", clean(task.as_str())),
-        Fact::Unusable { count } => format!("{count} claimed tasks cannot be named to the server"),
+        Fact::Unusable { count: tasks } => {
+            let tasks = count(*tasks, "claimed task", "claimed tasks");
+            format!("{tasks} cannot be named to the server")
+        }
         Fact::MessagesRefused { upto, status, .. } => {
             format!("the server refuses messages up to {upto} for good ({status})")
         }
@@ -311,7 +348,19 @@ fn fact(of: &Fact) -> String {
         }
         Fact::RuntimeGone { .. } => "the server has no such runtime any more".to_owned(),
         Fact::PerRuntimeClaims => "the server has no batch claim: each runtime asks for itself".to_owned(),
-        Fact::Stray { total } => format!("an event fits nothing, the {total}. of this life"),
+        Fact::Stray { total } => format!("an event fits nothing: {total} in this life so far"),
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_said_otherwise_than_none_or_many() {
+        let all = [0_usize, 1, 2, 11].map(|n| count(n, "life", "lives"));
+        assert_eq!(all, ["0 lives", "1 life", "2 lives", "11 lives"]);
+        assert_eq!(count(1_u64, "step is", "steps are"), "1 step is");
     }
 }

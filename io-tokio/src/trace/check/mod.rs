@@ -235,7 +235,7 @@ mod tests {
             format!("{before}\"h\":\"{:016x}{}", 1, &after[16..])
         };
         let (_, one, _) = run(&life(6), &Check::default());
-        assert!(one.contains("diverged    1 times, at step 50: "), "{one}");
+        assert!(one.contains("diverged    1 time, at step 50: "), "{one}");
         let all = [6, 7, 8].map(life).concat();
         let (_, out, _) = run(&all, &Check::default());
         let said = "diverged    3 times, at step 50 of life 1, step 50 of life 2, step 50 of life 3: ";

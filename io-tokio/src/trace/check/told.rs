@@ -2,6 +2,7 @@
 
 use super::{Check, DOCUMENT, Verdict, anchor};
 use crate::trace::input::Input;
+use crate::trace::words::count;
 use longshore_core::observe::catalog;
 use longshore_core::observe::needs_rest;
 use longshore_core::trace::{Audit, Finding, Near, StepNumber};
@@ -39,33 +40,32 @@ impl Told<'_> {
         if report.imported {
             writeln!(
                 out,
-                "imported    {} steps from a log of another daemon: held to the rules that need no more than a log tells",
-                audited.logged
+                "imported    {} from a log of another daemon: held to the rules that need no more than a log tells",
+                count(audited.logged, "step", "steps")
             )?;
         }
         if report.gaps > 0 {
-            writeln!(out, "gaps        {}, with {} steps", report.gaps, report.lost)?;
+            writeln!(out, "gaps        {}, with {}", report.gaps, count(report.lost, "step", "steps"))?;
         }
         if audited.unrecorded > 0 {
             writeln!(
                 out,
-                "unrecorded  {} of them have no effects that can be read: it is what this core does that was judged",
-                audited.unrecorded
+                "unrecorded  {} no effects that can be read: it is what this core does that was judged",
+                count(audited.unrecorded, "of them has", "of them have")
             )?;
         }
         if audited.divergences > 0 {
             writeln!(
                 out,
-                "diverged    {} times, at {}: from there up to the next checkpoint the state is not known",
-                audited.divergences,
+                "diverged    {}, at {}: from there up to the next checkpoint the state is not known",
+                count(audited.divergences, "time", "times"),
                 places(&audited.diverged, report.all_lives)
             )?;
         }
         let judged = self.verdict != Verdict::Unreadable;
         if judged && !self.blind.is_empty() {
-            let count = self.blind.len();
-            let rules = if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
-            if self.asked.verbose || count <= FEW {
+            let rules = count(self.blind.len(), "rule", "rules");
+            if self.asked.verbose || self.blind.len() <= FEW {
                 writeln!(out, "not checked {rules}, or not all along: {}", self.blind.join(" "))?;
             } else {
                 writeln!(out, "not checked {rules}, or not all along; `--verbose` names them")?;
@@ -79,10 +79,10 @@ impl Told<'_> {
             Verdict::Kept if self.blind.is_empty() => "no rule is broken".to_owned(),
             Verdict::Kept => "no rule is broken, as far as the trace allows to check".to_owned(),
             Verdict::Broken if audited.more > 0 => {
-                format!("{} violations, and {} more", self.findings.len(), audited.more)
+                let found = count(self.findings.len(), "violation", "violations");
+                format!("{found}, and {} more", audited.more)
             }
-            Verdict::Broken if self.findings.len() == 1 => "1 violation".to_owned(),
-            Verdict::Broken => format!("{} violations", self.findings.len()),
+            Verdict::Broken => count(self.findings.len(), "violation", "violations"),
             Verdict::Unreadable => format!("nothing could be checked: {}", self.why_not()),
         };
         writeln!(out, "result      {result}")

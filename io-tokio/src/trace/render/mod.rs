@@ -24,6 +24,7 @@ pub use text::Text;
 
 use super::destination::Destination;
 use super::input::Input;
+use super::words::count;
 use crate::cli::Exit;
 use drawing::Drawing;
 use longshore_core::story::Story;
@@ -122,12 +123,11 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
     };
     match file.write(picture.as_bytes()).and_then(|()| file.finish()) {
         Ok(name) => {
-            let (lanes, steps) = (drawing.lanes().count(), drawing.steps.len());
-            let (judged, broken) = (drawing.judged, drawing.violations.len());
-            writeln!(
-                out,
-                "{name}: {lanes} lanes, {steps} steps; {judged} were held to the rules, {broken} violations{cut}"
-            )?;
+            let lanes = count(drawing.lanes().count(), "lane", "lanes");
+            let steps = count(drawing.steps.len(), "step", "steps");
+            let judged = count(drawing.judged, "was", "were");
+            let broken = count(drawing.violations.len(), "violation", "violations");
+            writeln!(out, "{name}: {lanes}, {steps}; {judged} held to the rules, {broken}{cut}")?;
             Ok(Exit::Code(0))
         }
         Err(error) => {
@@ -139,10 +139,11 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
 
 /// What is not in a part of a drawing, in words.
 fn left_out(part: &Part) -> String {
-    let Part { reach_out, lanes, steps, violations, .. } = part;
-    format!(
-        "; outside of the window are {steps} steps, {violations} violations and all of {lanes} lanes; {reach_out} bars reach out of it"
-    )
+    let steps = count(part.steps, "step", "steps");
+    let violations = count(part.violations, "violation", "violations");
+    let lanes = count(part.lanes, "lane", "lanes");
+    let bars = count(part.reach_out, "bar reaches", "bars reach");
+    format!("; outside of the window are {steps}, {violations} and all of {lanes}; {bars} out of it")
 }
 
 /// The last part of a path, as the name of the picture.

@@ -171,6 +171,11 @@ pub fn window(
 /// Name of the detail of a bar that says where it begins and ends if it reaches out of the window.
 pub(super) const REACHES_OUT: &str = "in all";
 
+/// Whether a bar is the part of a longer one that is in the window.
+pub(super) fn reaches_out(bar: &Bar) -> bool {
+    bar.detail.iter().any(|(name, _)| name.as_str() == REACHES_OUT)
+}
+
 struct Window {
     begin: u64,
     end: u64,

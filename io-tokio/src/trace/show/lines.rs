@@ -95,7 +95,8 @@ pub(super) fn lines(story: &Story, wanted: &Wanted) -> Vec<Line> {
 fn some_of(tasks: &[String]) -> String {
     match tasks.len() {
         0 => "nothing new".to_owned(),
-        1..=NAMED => format!("task {}", tasks.join(", ")),
+        1 => format!("task {}", tasks[0]),
+        2..=NAMED => format!("tasks {}", tasks.join(", ")),
         all => format!("{all} tasks: {}, …", tasks[..NAMED].join(", ")),
     }
 }
@@ -116,7 +117,8 @@ impl Lines<'_> {
                 } else {
                     "what was there after them is not known"
                 };
-                say(at, format!("— {} steps are missing from step {} on; {then} —", gap.lost, gap.n));
+                let lost = words::count(gap.lost, "step is", "steps are");
+                say(at, format!("— {lost} missing from step {} on; {then} —", gap.n));
             }
             if !self.wanted.everything() {
                 continue;
@@ -234,8 +236,11 @@ impl Lines<'_> {
             Some(ending) if !ending.is_done() => format!("ends: {ending}"),
             _ => format!("brings {}", some_of(&wanted)),
         };
-        let twice =
-            if duplicates > 0 { format!(", and {duplicates} that were here already") } else { String::new() };
+        let twice = if duplicates > 0 {
+            format!(", and {} here already", words::count(duplicates, "that was", "that were"))
+        } else {
+            String::new()
+        };
         self.say(claim.life, at, format!("{} {what}{twice}, after {took}", request.kind.as_str()));
     }
 

@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use crate::trace::words;
 use longshore_core::effect::PhaseName;
-use longshore_core::story::{Begin, Ending, Fate, Hint, Origin, Request, Span, Task};
+use longshore_core::story::{Begin, Fate, Hint, Origin, Request, Span, Task};
 use std::time::Duration;
 
 impl Lines<'_> {
@@ -89,13 +89,10 @@ impl Lines<'_> {
             if let Some(at) = launch.answered {
                 self.say(life, at, format!("task {name}: its agent has given its result"));
             }
-            if let (Some(at), Some(outcome)) = (launch.span.end.seen(), launch.outcome) {
+            let how = words::request_ending(&self.story[launch.request], self.story);
+            if let (Some(at), Some(how)) = (launch.span.end.seen(), how) {
                 let lasted = words::lasted(launch.span, &self.story[life]);
-                self.say(
-                    life,
-                    at,
-                    format!("task {name}: its agent is over after {lasted}: {}", Ending::Run(outcome)),
-                );
+                self.say(life, at, format!("task {name}: its agent is over after {lasted}: {how}"));
             }
         }
     }
@@ -141,7 +138,7 @@ impl Lines<'_> {
     pub(super) fn request(&mut self, request: &Request) {
         let about =
             request.about.as_deref().map_or_else(String::new, |about| format!(" {}", words::clean(about)));
-        let end = request.ending.map_or_else(|| "no end is known".to_owned(), |ending| ending.to_string());
+        let end = words::request_ending(request, self.story).unwrap_or_else(|| "no end is known".to_owned());
         let cancelled = if request.cancelled.is_some() { ", cancelled" } else { "" };
         let lasted = words::lasted(request.span, &self.story[request.life]);
         let text = format!(

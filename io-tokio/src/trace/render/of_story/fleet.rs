@@ -120,8 +120,9 @@ impl Scene<'_> {
         let about = request.about.as_ref().map_or(String::new(), |about| format!(" {about}"));
         let mut bar =
             self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
-        bar.failed = request.ending.is_some_and(|ending| !ending.is_done());
-        let ending = request.ending.map_or("not recorded".to_owned(), |ending| ending.to_string());
+        bar.failed = request.ending.is_some_and(|ending| !ending.is_done())
+            && !words::ended_as_told(request, self.story);
+        let ending = words::request_ending(request, self.story).unwrap_or_else(|| "not recorded".to_owned());
         bar.detail = vec![
             ("request".into(), format!("#{}", request.op.0).into()),
             ("ended with".into(), ending.into()),

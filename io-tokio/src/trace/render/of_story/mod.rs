@@ -10,6 +10,7 @@ use super::axis::duration;
 use super::drawing::{Arrow, Bar, Drawing, Group, Lane, Open, Point, StepIndex, Unknown, Violation};
 use super::look::{ArrowKind, Kind};
 use super::text::Text;
+use crate::trace::words::count;
 use longshore_core::observe::catalog;
 use longshore_core::story::{At, Begin, Begins, ClaimIx, Hint, Life, Span, Story};
 use longshore_core::time::Instant;
@@ -188,7 +189,7 @@ impl Scene<'_> {
             }
             for gap in &life.gaps {
                 let (Some(after), Some(until)) = (gap.after, gap.until) else { continue };
-                let why = format!("{} steps were not recorded", gap.lost).into();
+                let why = format!("{} not recorded", count(gap.lost, "step was", "steps were")).into();
                 all.push(Unknown { begin: at(after.at), end: at(until.at), why });
             }
             before = Some(at(last.at));

@@ -4,6 +4,7 @@ use crate::trace::render::drawing::{Drawing, Lane, Row};
 use crate::trace::render::look::{ArrowKind, DARK, Ground, Kind, LIGHT, MarkKind};
 use crate::trace::render::stack::stack;
 use crate::trace::render::text::Text;
+use crate::trace::render::window::reaches_out;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -113,6 +114,7 @@ pub(super) fn data(drawing: &Drawing) -> Value {
         "judged": drawing.judged,
         "violations": violations,
         "unknown": unknown,
+        "reachesOut": drawing.lanes().any(|(_, lane)| lane.bars.iter().any(reaches_out)),
         "steps": steps,
         "texts": texts.all,
         "lists": lists.all,

@@ -7,10 +7,13 @@ use crate::trace::render::axis::{duration, lines, time};
 use crate::trace::render::drawing::{Drawing, Lane, Violation};
 use crate::trace::render::look::{ArrowKind, Kind, MarkKind};
 use crate::trace::render::text::Text;
+use crate::trace::words::count;
 use std::fmt::Write;
 
 /// Letters of a lane's label.
 const LABEL: usize = 26;
+/// Letters of a note beside the label, at least: fewer say nothing.
+const LEAST_NOTE: usize = 4;
 /// Letters of a line over the whole width.
 const WHOLE: usize = 200;
 /// Violations that are listed.
@@ -32,14 +35,13 @@ pub(super) fn description(drawing: &Drawing) -> String {
         .collect();
     let broken = match drawing.violations.len() {
         0 => "no violation".to_owned(),
-        1 => "1 violation".to_owned(),
-        n => format!("{n} violations"),
+        n => count(n, "violation", "violations"),
     };
     format!(
-        "{} over {}; {} steps, {broken}",
+        "{} over {}; {}, {broken}",
         groups.join(", "),
         duration(drawing.end - drawing.begin),
-        drawing.steps.len()
+        count(drawing.steps.len(), "step", "steps")
     )
 }
 
@@ -52,7 +54,7 @@ pub(super) fn head(drawing: &Drawing, out: &mut String) -> f64 {
         Esc(fit(drawing.title.as_str(), 120))
     );
     let facts: Vec<_> = drawing.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    for line in wrap(&facts.join("  ·  "), WHOLE) {
+    for line in lines_of(&facts, WHOLE) {
         y += LINE + 2.0;
         put!(out, "<text class=\"faint\" x=\"{MARGIN}\" y=\"{y}\">{}</text>", Esc(line));
     }
@@ -87,14 +89,24 @@ pub(super) fn label(lane: &Lane, i: usize, y: f64, height: f64, out: &mut String
     } else {
         format!("{}: {}", lane.label, lane.note)
     };
+    let name = fit(lane.label.as_str(), LABEL);
+    let has_note = !lane.note.as_str().is_empty();
+    let is_high = height >= 36.0;
+    // A note that does not fit below the name is beside it.
+    let room = (LABEL + 3).saturating_sub(name.chars().count());
+    let beside = if has_note && !is_high && room >= LEAST_NOTE {
+        format!("<tspan class=\"note faint\" dx=\"7\">{}</tspan>", Esc(fit(lane.note.as_str(), room)))
+    } else {
+        String::new()
+    };
     put!(
         out,
-        "<text class=\"id ink\" x=\"{MARGIN}\" y=\"{}\">{}<title>{}</title></text>",
+        "<text class=\"id ink\" x=\"{MARGIN}\" y=\"{}\">{}{beside}<title>{}</title></text>",
         Px(y + 15.0),
-        Esc(fit(lane.label.as_str(), LABEL)),
+        Esc(name),
         Esc(title)
     );
-    if !lane.note.as_str().is_empty() && height >= 36.0 {
+    if has_note && is_high {
         let note = fit(lane.note.as_str(), LABEL + 4);
         put!(out, "<text class=\"small faint\" x=\"{MARGIN}\" y=\"{}\">{}</text>", Px(y + 27.0), Esc(note));
     }
@@ -102,9 +114,8 @@ pub(super) fn label(lane: &Lane, i: usize, y: f64, height: f64, out: &mut String
 
 /// Says how many lanes are left out. Returns the height of that.
 pub(super) fn elided(left: usize, y: f64, out: &mut String) -> f64 {
-    let what =
-        if left == 1 { "1 more is not shown".to_owned() } else { format!("{left} more are not shown") };
-    put!(out, "<text class=\"faint\" x=\"{MARGIN}\" y=\"{}\">⋮ {what}</text>", Px(y + 14.0));
+    let what = count(left, "more is", "more are");
+    put!(out, "<text class=\"faint\" x=\"{MARGIN}\" y=\"{}\">⋮ {what} not shown</text>", Px(y + 14.0));
     20.0
 }
 
@@ -163,17 +174,18 @@ pub(super) fn violations(page: &Page<'_>, out: &mut String) {
 fn sentence(broken: &Violation, drawing: &Drawing) -> String {
     let row = broken.step.and_then(|step| drawing.steps.get(step as usize));
     let step = row.map_or(String::new(), |row| format!(" at step {}", row.n));
-    format!("{}{step}, {}: {}", broken.rule, duration(broken.at), broken.story)
+    format!("{}{step}, {}: {}", broken.rule, time(broken.at, 1), broken.story)
 }
 
 /// What is too small or too much to be drawn. Returns the new bottom.
 pub(super) fn notes(shown: &Shown, y: f64, out: &mut String) -> f64 {
     let mut left = Vec::new();
     if shown.narrow > 0 {
-        left.push(format!("{} bars that are too short to be seen", shown.narrow));
+        let bars = count(shown.narrow, "bar that is", "bars that are");
+        left.push(format!("{bars} too short to be seen"));
     }
     if shown.no_arrows > 0 {
-        left.push(format!("{} arrows", shown.no_arrows));
+        left.push(count(shown.no_arrows, "arrow", "arrows"));
     }
     if left.is_empty() {
         return y;
@@ -301,6 +313,23 @@ pub(super) fn list(drawing: &Drawing, mut y: f64, out: &mut String) -> f64 {
     y
 }
 
+/// Facts in lines of at most so many letters. None is torn apart, as far as one fits into a line.
+fn lines_of(facts: &[String], letters: usize) -> Vec<String> {
+    const BETWEEN: &str = "  ·  ";
+    let mut lines: Vec<String> = Vec::new();
+    for fact in facts {
+        let long = BETWEEN.chars().count() + fact.chars().count();
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + long <= letters => {
+                line.push_str(BETWEEN);
+                line.push_str(fact);
+            }
+            _ => lines.extend(wrap(fact, letters)),
+        }
+    }
+    lines
+}
+
 /// Lines of at most so many letters, broken between words where there are any.
 fn wrap(text: &str, letters: usize) -> Vec<String> {
     let (mut lines, mut line, mut long) = (Vec::new(), String::new(), 0);
@@ -321,4 +350,21 @@ fn wrap(text: &str, letters: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_facts_ends_between_two_of_them() {
+        let facts = ["window 2 h 04 m 00.000 s", "steps 122", "a b c d e f g h i j k l m n o p q r"]
+            .map(str::to_owned);
+        assert_eq!(
+            lines_of(&facts, 38),
+            ["window 2 h 04 m 00.000 s  ·  steps 122", "a b c d e f g h i j k l m n o p q r"]
+        );
+        assert_eq!(lines_of(&facts[..2], 37), ["window 2 h 04 m 00.000 s", "steps 122"]);
+        assert_eq!(lines_of(&facts[2..], 20).len(), 2, "one that is longer than a line goes on in the next");
+    }
 }

@@ -3,10 +3,10 @@
 use super::xml::{Esc, Px};
 use super::{Page, Place, RIGHT};
 use crate::trace::render::axis::duration;
-use crate::trace::render::drawing::{Bar, Mark, Point};
+use crate::trace::render::drawing::{Bar, Lane, Mark, Point};
 use crate::trace::render::look::{ArrowKind, Glyph, Kind, MarkKind};
 use crate::trace::render::stack::Stack;
-use crate::trace::render::window::REACHES_OUT;
+use crate::trace::render::window::reaches_out;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -20,6 +20,10 @@ const PAD: f64 = 3.0;
 const NARROW: f64 = 0.7;
 /// Arrows that are drawn: more of them hide what they lead to.
 const MOST_ARROWS: usize = 400;
+/// Space between the ends of a bar and its text.
+const INDENT: f64 = 4.0;
+/// Half the width of a mark.
+const HALF_MARK: f64 = 4.0;
 /// Width of a letter on a bar, on average.
 const LETTER: f64 = 5.6;
 
@@ -50,6 +54,7 @@ pub(super) fn height(stack: &Stack) -> f64 {
 pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
     for place in page.places.iter().flatten() {
         let mut y = place.y + PAD;
+        let marks = covering(page, place.lane);
         for (r, row) in place.stack.rows.iter().enumerate() {
             let thick = r < place.stack.thick as usize;
             let mut drawn = f64::MIN;
@@ -63,11 +68,14 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
                 shown.kinds.insert(bar.kind);
                 shown.failed |= bar.failed;
                 shown.open |= bar.open.begin || bar.open.end;
-                shown.reach_out |= bar.detail.iter().any(|(name, _)| name.as_str() == REACHES_OUT);
+                shown.reach_out |= reaches_out(bar);
+                // Marks are over the bars of the first row.
+                let text = clear_of(if r == 0 { &marks } else { &[] }, from + INDENT);
                 draw(
                     bar,
                     from,
                     drawn.min(RIGHT + 1.0) - from,
+                    text,
                     y,
                     if thick { THICK - 2.0 } else { THIN - 2.0 },
                     out,
@@ -78,7 +86,27 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
     }
 }
 
-fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
+/// Where marks are that cover letters, from left to right.
+fn covering(page: &Page<'_>, lane: &Lane) -> Vec<f64> {
+    let covers = |mark: &&Mark| !matches!(mark.kind.look().glyph, Glyph::Tick | Glyph::Down);
+    let mut marks: Vec<f64> = lane.marks.iter().filter(covers).map(|mark| page.x(mark.at)).collect();
+    marks.sort_by(f64::total_cmp);
+    marks
+}
+
+/// Where a text may begin, from `x` on, so that none of the marks covers its beginning.
+fn clear_of(marks: &[f64], mut x: f64) -> f64 {
+    let first = marks.partition_point(|at| at + HALF_MARK < x);
+    for at in &marks[first..] {
+        if *at - HALF_MARK > x + LETTER {
+            break;
+        }
+        x = at + HALF_MARK + 1.0;
+    }
+    x
+}
+
+fn draw(bar: &Bar, x: f64, width: f64, text_x: f64, y: f64, height: f64, out: &mut String) {
     let look = bar.kind.look();
     let least = if bar.open.begin || bar.open.end { "at least " } else { "" };
     let long = format!("{least}{}", duration(bar.end - bar.begin));
@@ -110,10 +138,10 @@ fn draw(bar: &Bar, x: f64, width: f64, y: f64, height: f64, out: &mut String) {
             ));
         }
     }
-    let letters = letters(width - 8.0);
+    let letters = letters(x + width - INDENT - text_x);
     if !look.thin && letters >= 3 {
         let text = fit(bar.label.as_str(), letters);
-        let (tx, ty) = (Px(x + 4.0), Px(y + height - 4.0));
+        let (tx, ty) = (Px(text_x), Px(y + height - 4.0));
         push(format_args!("<text class=\"b t-{}\" x=\"{tx}\" y=\"{ty}\">{}</text>", look.key, Esc(text)));
     }
 }
@@ -206,5 +234,23 @@ pub(super) fn arrows(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
             Px(to_y)
         )
         .expect("a string takes everything");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_begins_behind_the_marks_that_would_cover_its_beginning() {
+        let begin = |marks: &[f64]| clear_of(marks, 100.0);
+        for none in [&[][..], &[95.0], &[110.0], &[20.0, 300.0]] {
+            assert!((begin(none) - 100.0).abs() < f64::EPSILON, "{none:?}");
+        }
+        for some in [&[96.0][..], &[96.0, 96.0], &[96.0, 103.0], &[20.0, 104.0, 200.0]] {
+            let x = begin(some);
+            assert!(x > 100.0, "{some:?}");
+            assert!(some.iter().all(|at| at + HALF_MARK < x || at - HALF_MARK > x + LETTER), "{some:?}: {x}");
+        }
     }
 }

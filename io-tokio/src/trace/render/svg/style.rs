@@ -6,6 +6,7 @@ use std::fmt::Write;
 const SHAPES: &str = "text{font:11px ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\
 .title{font-size:16px;font-weight:600}.group{font-size:12px;font-weight:600}.b{font-size:10px;pointer-events:none}.small{font-size:10px}\
 .id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace;font-size:10.5px}\
+.note{font:10px ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\
 .end{text-anchor:end}.mid{text-anchor:middle}.arrow{fill:none;stroke-width:1;opacity:.75}.tick{stroke-width:1}\
 .alarm-line{stroke-width:1.25}.badge{font-size:9px;font-weight:700;text-anchor:middle}.halo{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}";
 

@@ -5,6 +5,8 @@ const MONO_FONT = '11px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu S
 const BOLD_FONT = '600 11.5px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, Arial, "Liberation Sans", sans-serif';
 /** Pixels below which a bar is part of its pixel. */
 const NARROW = 1.5;
+/** Half the width of a mark with its rim, in pixels. */
+const MARK_ROOM = 6;
 /** Text widths are kept for so many texts. */
 const MOST_WIDTHS = 20_000;
 const widths = new Map();
@@ -14,13 +16,25 @@ function drawBars(ctx, lane, y) {
   let top = y + LANE_PAD, shapes = 0;
   for (let r = lane.firstRow; r < lane.firstRow + lane.rows; r++) {
     const thin = trace.rows.thin[r];
-    shapes += drawRow(ctx, r, top, (thin ? THIN : THICK) - 2, thin);
+    // Marks are over the bars of the first row.
+    const over = r === lane.firstRow ? marksOver(lane) : [];
+    shapes += drawRow(ctx, r, top, (thin ? THIN : THICK) - 2, thin, over);
     top += thin ? THIN : THICK;
   }
   return shapes;
 }
 
-function drawRow(ctx, row, top, height, thin) {
+/** Where marks are that cover letters, from left to right. */
+function marksOver(lane) {
+  const places = [];
+  for (let i = lane.firstMark; i < lane.firstMark + lane.marks; i++) {
+    const { kind, at } = trace.marks[i], { glyph: shape } = theme.marks[kind];
+    if (shape !== 'tick' && shape !== 'down' && at >= view.from && at <= view.to) places.push(xOf(at));
+  }
+  return places.sort((a, b) => a - b);
+}
+
+function drawRow(ctx, row, top, height, thin, over) {
   const { bars, rows } = trace;
   const first = rows.start[row], end = rows.start[row + 1];
   const ms = view.perPixel;
@@ -29,7 +43,7 @@ function drawRow(ctx, row, top, height, thin) {
   while (i < end && bars.begin[i] <= view.to) {
     const x = xOf(bars.begin[i]), width = (bars.end[i] - bars.begin[i]) / ms;
     if (width >= NARROW) {
-      drawBar(ctx, i, x, width, top, height, thin);
+      drawBar(ctx, i, x, width, top, height, thin, over);
       i += 1;
     } else {
       // Pixels are counted from the beginning of the trace: so moving does not change what is in one.
@@ -50,7 +64,7 @@ function drawRow(ctx, row, top, height, thin) {
   return shapes;
 }
 
-function drawBar(ctx, i, x, width, top, height, thin) {
+function drawBar(ctx, i, x, width, top, height, thin, over) {
   const { bars } = trace;
   const look = theme.bars[bars.kind[i]];
   const left = Math.max(x, view.left - 4), right = Math.min(x + width, view.width + 4);
@@ -73,7 +87,7 @@ function drawBar(ctx, i, x, width, top, height, thin) {
   }
   if (flags & OPEN_BEGIN && x >= view.left - 4) ragged(ctx, x, top, height);
   if (flags & OPEN_END && x + width <= view.width + 4) ragged(ctx, x + width, top, height);
-  if (!thin && wide > 26) label(ctx, bars.label[i], left, wide - (flags & FAILED ? 4 : 0), top, height, look.text);
+  if (!thin && wide > 26) label(ctx, bars.label[i], left, wide - (flags & FAILED ? 4 : 0), top, height, look.text, over);
 }
 
 function ragged(ctx, x, top, height) {
@@ -87,11 +101,14 @@ function ragged(ctx, x, top, height) {
   ctx.setLineDash([]);
 }
 
-function label(ctx, text, left, wide, top, height, colour) {
-  const shown = fitted(ctx, trace.texts[text], wide - 10);
+function label(ctx, text, left, wide, top, height, colour, over) {
+  let x = Math.max(left, view.left) + 5;
+  // No mark is to cover its beginning.
+  for (let k = lowerBound(over, x - MARK_ROOM); k < over.length && over[k] < x + 6 + MARK_ROOM; k++) x = over[k] + MARK_ROOM + 1;
+  const shown = fitted(ctx, trace.texts[text], left + wide - 5 - x);
   if (shown === '') return;
   ctx.fillStyle = colour;
-  ctx.fillText(shown, Math.max(left, view.left) + 5, top + height / 2 + 0.5);
+  ctx.fillText(shown, x, top + height / 2 + 0.5);
 }
 
 /** As much of a text as goes into so many pixels; nothing if that is not worth it. */

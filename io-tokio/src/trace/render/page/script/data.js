@@ -61,6 +61,7 @@ function readTrace(source) {
   return {
     title: raw.title, facts: raw.facts, start: raw.start, begin: raw.begin, end: Math.max(raw.end, raw.begin + 1), looks: raw.looks, texts: raw.texts, lists: raw.lists,
     groups, lanes, rows, bars, marks, judged: raw.judged, violations, arrows: readArrows(raw.arrows),
+    reachesOut: raw.reachesOut,
     unknown: raw.unknown.map(([begin, end, why]) => ({ begin, end, why })),
     steps: readSteps(raw.steps), brokenSteps: new Set(violations.map((it) => it.step)),
   };

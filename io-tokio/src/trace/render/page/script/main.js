@@ -129,6 +129,13 @@ function drawLegend() {
   theme.arrows.forEach((look, k) => { if (arrows.has(k)) entry(look.name, (ctx) => drawArrow(ctx, { x: 5, y: 0 }, { x: 26, y: 11 }, look.stroke, 1, 1.3)); });
   entry('ended badly', (ctx) => { ctx.fillStyle = theme.colours.failed; ctx.fillRect(20, 2, 4, 12); });
   entry('violation', (ctx) => { ctx.fillStyle = theme.colours.alarm; ctx.beginPath(); ctx.arc(15, 8, 6, 0, 2 * Math.PI); ctx.fill(); });
+  if (trace.bars.flags.some((flags) => flags & (OPEN_BEGIN | OPEN_END))) {
+    entry(`beginning or end is not known${trace.reachesOut ? ', or outside' : ''}`, (ctx) => {
+      ctx.fillStyle = theme.colours.faint;
+      ctx.fillRect(6, 2, 18, 12);
+      ragged(ctx, 24, 2, 12);
+    });
+  }
   if (trace.unknown.length > 0) entry('nothing is known', (ctx) => { ctx.fillStyle = theme.void; ctx.fillRect(2, 2, 26, 12); });
   document.getElementById('panel-legend').replaceChildren(element('ul', {}, ...entries));
 }
