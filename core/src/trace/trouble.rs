@@ -137,6 +137,13 @@ pub enum Damage {
     Again,
 }
 
+impl Damage {
+    /// Whether something may be lost by it that other records would have told. A last line without its end is what a killed process leaves.
+    pub const fn loses(&self) -> bool {
+        !matches!(self, Self::Empty | Self::Newer { .. } | Self::Swapped { .. } | Self::Torn { .. })
+    }
+}
+
 fn missing(from: StepNumber, lost: u64) -> String {
     match lost {
         1 => format!("step {from} is missing"),
@@ -160,6 +167,7 @@ pub struct Trouble {
 pub struct Troubles {
     list: Vec<Trouble>,
     more: u64,
+    loses: bool,
 }
 
 impl Troubles {
@@ -178,7 +186,13 @@ impl Troubles {
         self.list.is_empty()
     }
 
+    /// Whether something may be lost by them, see [`Damage::loses`].
+    pub const fn lose(&self) -> bool {
+        self.loses
+    }
+
     pub(super) fn add(&mut self, at: Place, life: u64, what: Damage) {
+        self.loses |= what.loses();
         if self.list.len() < MOST {
             self.list.push(Trouble { at, life, what });
         } else {

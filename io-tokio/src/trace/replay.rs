@@ -77,7 +77,7 @@ fn compare(
             Ok(()) => {}
             Err(ReplayError::Diverged(what)) => {
                 input.say(err)?;
-                summary(replay.report(), false, out)?;
+                summary(replay.report(), false, false, out)?;
                 writeln!(
                     out,
                     "stopped     at step {}{}: what comes after it was not read",
@@ -106,8 +106,8 @@ fn compare(
         }
     }
     input.say(err)?;
-    let (verdict, text) = judge(replay.report(), mode);
-    summary(replay.report(), !stopped, out)?;
+    let (verdict, text) = judge(replay.report(), mode, input.troubles().lose());
+    summary(replay.report(), !stopped, input.troubles().lose(), out)?;
     if let Some(until) = asked.until {
         if stopped {
             writeln!(
@@ -128,7 +128,7 @@ fn compare(
 /// Why a replay of nothing is no success.
 pub(super) const NOTHING: &str = "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint that can be used";
 
-fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
+fn judge(report: &Report, mode: Mode, damaged: bool) -> (Verdict, &'static str) {
     let replayed = report.steps - report.skipped;
     match mode {
         _ if replayed == 0 && report.imported => (
@@ -140,7 +140,7 @@ fn judge(report: &Report, mode: Mode) -> (Verdict, &'static str) {
         Mode::Strict if report.compared == 0 => {
             (Verdict::Same, "the events were replayed; the trace has no effects to compare")
         }
-        Mode::Strict if report.compared < report.steps => {
+        Mode::Strict if report.compared < report.steps || report.gaps > 0 || damaged => {
             (Verdict::Same, "the core does what was recorded, as far as the trace allows to compare")
         }
         Mode::Strict => (Verdict::Same, "the core does what was recorded"),
@@ -152,8 +152,8 @@ fn of_life(life: u64) -> String {
     if life > 1 { format!(" of life {life}") } else { String::new() }
 }
 
-/// `whole` says whether all of the trace was read.
-fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> {
+/// `whole` says whether all of the trace was read, `damaged` whether something of it is lost.
+fn summary(report: &Report, whole: bool, damaged: bool, out: &mut dyn Write) -> io::Result<()> {
     let here = env!("CARGO_PKG_VERSION");
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
@@ -182,6 +182,7 @@ fn summary(report: &Report, whole: bool, out: &mut dyn Write) -> io::Result<()> 
     match &report.end {
         _ if !whole => Ok(()),
         Some(why) => writeln!(out, "ended       {why}"),
+        None if damaged => writeln!(out, "ended       not known: what says so may be in what cannot be read"),
         None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
     }
 }
@@ -231,6 +232,32 @@ mod tests {
         ] {
             assert!(out.contains(line), "{out}");
         }
+    }
+
+    #[test]
+    fn what_is_lost_by_damage_qualifies_the_result() {
+        let dir = TempDir::new().expect("temp");
+        let path = recorded(&dir, 300);
+        let text = fs::read_to_string(&path).expect("reads");
+        let spoilt: Vec<_> =
+            text.lines().enumerate().map(|(n, line)| if n > 60 { &line[1..] } else { line }).collect();
+        fs::write(&path, spoilt.join("\n") + "\n").expect("writes");
+        let (verdict, out, _) = run(&path, Mode::Strict);
+        assert_eq!(verdict, Verdict::Same);
+        assert!(
+            out.contains("\nended       not known: what says so may be in what cannot be read\n"),
+            "{out}"
+        );
+        assert!(
+            out.ends_with("the core does what was recorded, as far as the trace allows to compare\n"),
+            "{out}"
+        );
+        // A killed daemon leaves a line without its end: nothing that was to be compared is lost.
+        let (killed, _) = text.split_at(text.len() / 2);
+        fs::write(&path, killed).expect("writes");
+        let (_, out, _) = run(&path, Mode::Strict);
+        assert!(out.contains("\nended       without a word"), "{out}");
+        assert!(out.ends_with("the core does what was recorded\n"), "{out}");
     }
 
     #[test]

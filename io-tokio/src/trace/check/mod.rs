@@ -271,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn damage_qualifies_that_no_rule_is_broken() {
+        let text = recorded(6, 60);
+        let (whole, out, _) = run(&text, &Check::default());
+        assert!(whole == Verdict::Kept && out.ends_with("no rule is broken\n"), "{out}");
+        let spoilt: Vec<_> =
+            text.lines().enumerate().map(|(n, line)| if n > 30 { &line[1..] } else { line }).collect();
+        let (verdict, out, _) = run(&spoilt.join("\n"), &Check::default());
+        assert_eq!(verdict, Verdict::Kept);
+        assert!(out.ends_with("no rule is broken, as far as the trace allows to check\n"), "{out}");
+        let (_, json, _) = run(&spoilt.join("\n"), &Check { json: true, ..Check::default() });
+        let told: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(told["partial"], true, "{json}");
+    }
+
+    #[test]
     fn a_rule_that_was_held_to_no_step_is_not_said_to_be_kept() {
         let run = |rule: &'static str, json| {
             run(&recorded(6, 60), &Check { rule: Some(rule), json, ..Check::default() })

@@ -76,7 +76,7 @@ impl Told<'_> {
             writeln!(out, "never       {}: needs a daemon at rest, which no trace shows", rest.join(" "))?;
         }
         let result = match self.verdict {
-            Verdict::Kept if self.blind.is_empty() => "no rule is broken".to_owned(),
+            Verdict::Kept if self.blind.is_empty() && !self.is_partial() => "no rule is broken".to_owned(),
             Verdict::Kept => "no rule is broken, as far as the trace allows to check".to_owned(),
             Verdict::Broken if audited.more > 0 => {
                 let found = count(self.findings.len(), "violation", "violations");
@@ -86,6 +86,11 @@ impl Told<'_> {
             Verdict::Unreadable => format!("nothing could be checked: {}", self.why_not()),
         };
         writeln!(out, "result      {result}")
+    }
+
+    /// Whether something of the trace is lost.
+    fn is_partial(&self) -> bool {
+        self.audit.report().gaps > 0 || self.input.troubles().lose()
     }
 
     fn why_not(&self) -> String {
@@ -156,6 +161,7 @@ impl Told<'_> {
             "more_violations": audited.more,
             "not_checked": self.blind,
             "never_checked": self.at_rest().collect::<Vec<_>>(),
+            "partial": self.is_partial(),
             "troubles": troubles,
             "more_troubles": self.input.troubles().more(),
         })
