@@ -253,7 +253,7 @@ mod tests {
         let text = recorded(6, 60).replacen("\"fx\":[", "\"fx\":[{\"fx\":\"dance\"},", 1);
         let (verdict, out, err) = run(&text, &Check::default());
         assert_eq!(verdict, Verdict::Kept, "{out}{err}");
-        assert!(out.contains("\nunrecorded  1 of them have no effects that can be read"), "{out}");
+        assert!(out.contains("\nunrecorded  1 of them has no effects that can be read"), "{out}");
     }
 
     #[test]
