@@ -89,6 +89,7 @@ async fn a_page_of_100_000_steps_can_be_looked_around_in() {
     hovers_and_selects(&browser).await;
     scrolls_the_table(&browser).await;
     shows_violations(&browser).await;
+    explains_what_is_drawn(&browser).await;
     is_light_and_dark(&browser).await;
     moves_smoothly(&browser).await;
     asks_nobody(&browser).await;
@@ -291,6 +292,23 @@ async fn shows_violations(browser: &Browser) {
     assert_eq!((&listed[0], &listed[1]), (&count, &Value::Bool(false)));
     browser.run("document.querySelector('#tab-steps').click();").await;
     browser.until("document.querySelector('#table-body .row.broken.chosen')").await;
+    is_readable(browser).await;
+}
+
+/// Every column of the chosen row has the colour that goes with its ground.
+async fn is_readable(browser: &Browser) {
+    let colours = "const row = document.querySelector('#table-body .row.chosen'), of = (it) => getComputedStyle(it).color; return [of(row), [...new Set([...row.children].map(of))]];";
+    let colours = browser.run(colours).await;
+    assert_eq!(colours[1], serde_json::json!([colours[0]]));
+}
+
+async fn explains_what_is_drawn(browser: &Browser) {
+    let open = "return [longshore.trace.bars.flags.some((it) => it & 6), document.querySelector('#panel-legend').textContent];";
+    let told = browser.run(open).await;
+    assert_eq!(told[0], true, "what goes on at the end has no known end");
+    let legend = told[1].as_str().expect("a text");
+    assert!(legend.contains("beginning or end is not known"), "{legend}");
+    assert!(!legend.contains("or outside"), "all of the trace is drawn: {legend}");
 }
 
 async fn is_light_and_dark(browser: &Browser) {
@@ -298,6 +316,7 @@ async fn is_light_and_dark(browser: &Browser) {
     assert_eq!(browser.run(ground).await, "rgb(255, 255, 255)");
     browser.prefer("dark").await;
     browser.until("document.documentElement.dataset.theme === 'dark'").await;
+    is_readable(browser).await;
     let dark = browser.run(ground).await;
     assert_eq!(dark, "rgb(16, 21, 28)");
     let dot = "const canvas = document.querySelector('#chart'); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); return [...canvas.getContext('2d').getImageData(2, 2, 1, 1).data].slice(0, 3);";

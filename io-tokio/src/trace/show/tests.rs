@@ -22,7 +22,7 @@ fn a_story_says_when_how_long_and_why_things_waited() {
         "  0:00:00.369       72  task 9dc49283-75ea-4be5-8ae3-28a78ba1989d waits 4.2 s to send complete again: server \
          failed with 503\n",
         "  0:00:04.581      143  task 9dc49283-75ea-4be5-8ae3-28a78ba1989d is reported as completed, at try 2\n",
-        "task d0b6a08a-2879-4118-9f07-969eca080031: its agent is over after 529 ms: ended as it was told to\n",
+        "task d0b6a08a-2879-4118-9f07-969eca080031: its agent is over after 595 ms: ended as it was told to\n",
         "  0:00:00.860       89  task d0b6a08a-2879-4118-9f07-969eca080031 is over after 735 ms: cancelled\n",
         "  146 steps in 4.5 s; the daemon ended itself\n",
     ] {

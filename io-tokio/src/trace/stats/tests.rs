@@ -35,7 +35,7 @@ fn the_table_has_what_the_run_came_to() {
         "preparing 6 86 ms 146 ms 146 ms 146 ms",
         "retry 1 4.2 s 4.2 s 4.2 s 4.2 s",
         "complete 5 4 8 ms 14 ms 14 ms 1 server failed with 503",
-        "run 6 4 169 ms 1 ended as it was told to",
+        "run 6 4 73 ms 2.6 s 2.6 s 1 ended as it was told to, 1 failed:",
         "status 13 12 6 ms 17 ms 17 ms 1 cancelled",
     ] {
         assert!(lines.iter().any(|known| known == line), "{line}\n{out}");

@@ -70,7 +70,8 @@ pub(super) fn bars(page: &Page<'_>, out: &mut String, shown: &mut Shown) {
                 shown.open |= bar.open.begin || bar.open.end;
                 shown.reach_out |= reaches_out(bar);
                 // Marks are over the bars of the first row.
-                let text = clear_of(if r == 0 { &marks } else { &[] }, from + INDENT);
+                let marks: &[f64] = if r == 0 { &marks } else { &[] };
+                let text = text_begin(marks, from + INDENT, to - INDENT, bar.label.as_str());
                 draw(
                     bar,
                     from,
@@ -94,11 +95,19 @@ fn covering(page: &Page<'_>, lane: &Lane) -> Vec<f64> {
     marks
 }
 
-/// Where a text may begin, from `x` on, so that none of the marks covers its beginning.
-fn clear_of(marks: &[f64], mut x: f64) -> f64 {
+/// Where a text between `x` and `end` begins: so that no mark covers any of it or, if there is no such place, not its beginning.
+#[expect(clippy::cast_precision_loss, reason = "texts are short")]
+fn text_begin(marks: &[f64], x: f64, end: f64, text: &str) -> f64 {
+    let long = LETTER * text.chars().count() as f64;
+    let whole = clear_of(marks, x, long);
+    if whole + long <= end { whole } else { clear_of(marks, x, LETTER) }
+}
+
+/// The first place from `x` on where so many pixels are clear of marks.
+fn clear_of(marks: &[f64], mut x: f64, long: f64) -> f64 {
     let first = marks.partition_point(|at| at + HALF_MARK < x);
     for at in &marks[first..] {
-        if *at - HALF_MARK > x + LETTER {
+        if *at - HALF_MARK > x + long {
             break;
         }
         x = at + HALF_MARK + 1.0;
@@ -242,15 +251,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_begins_behind_the_marks_that_would_cover_its_beginning() {
-        let begin = |marks: &[f64]| clear_of(marks, 100.0);
-        for none in [&[][..], &[95.0], &[110.0], &[20.0, 300.0]] {
-            assert!((begin(none) - 100.0).abs() < f64::EPSILON, "{none:?}");
+    fn a_text_is_where_no_mark_covers_it() {
+        let begin = |marks: &[f64], end| text_begin(marks, 100.0, end, "life 1");
+        for none in [&[][..], &[95.0], &[150.0], &[20.0, 300.0]] {
+            assert!((begin(none, 900.0) - 100.0).abs() < f64::EPSILON, "{none:?}");
         }
-        for some in [&[96.0][..], &[96.0, 96.0], &[96.0, 103.0], &[20.0, 104.0, 200.0]] {
-            let x = begin(some);
-            assert!(x > 100.0, "{some:?}");
-            assert!(some.iter().all(|at| at + HALF_MARK < x || at - HALF_MARK > x + LETTER), "{some:?}: {x}");
+        let is_covered = |marks: &[f64], from: f64, to: f64| {
+            marks.iter().any(|at| at + HALF_MARK > from && at - HALF_MARK < to)
+        };
+        for some in [&[96.0][..], &[96.0, 96.0], &[112.0, 120.0], &[20.0, 120.0, 160.0, 300.0]] {
+            let x = begin(some, 900.0);
+            assert!(x > 100.0 && !is_covered(some, x, x + 6.0 * LETTER), "{some:?}: {x}");
+            assert!(x < 210.0, "it is not farther off than it must be: {some:?}: {x}");
         }
+        // There is no room for all of it.
+        let x = begin(&[101.0, 120.0], 140.0);
+        assert!(x > 101.0 && x < 120.0 && !is_covered(&[101.0, 120.0], x, x + LETTER), "{x}");
     }
 }

@@ -102,13 +102,21 @@ function ragged(ctx, x, top, height) {
 }
 
 function label(ctx, text, left, wide, top, height, colour, over) {
-  let x = Math.max(left, view.left) + 5;
-  // No mark is to cover its beginning.
-  for (let k = lowerBound(over, x - MARK_ROOM); k < over.length && over[k] < x + 6 + MARK_ROOM; k++) x = over[k] + MARK_ROOM + 1;
-  const shown = fitted(ctx, trace.texts[text], left + wide - 5 - x);
+  const from = Math.max(left, view.left) + 5, end = left + wide - 5;
+  // No mark is to cover any of it or, if there is no such place, its beginning.
+  const whole = textWidth(ctx, trace.texts[text]);
+  let x = clearOf(over, from, whole);
+  if (x + whole > end) x = clearOf(over, from, 6);
+  const shown = fitted(ctx, trace.texts[text], end - x);
   if (shown === '') return;
   ctx.fillStyle = colour;
   ctx.fillText(shown, x, top + height / 2 + 0.5);
+}
+
+/** The first place from `x` on where so many pixels are clear of marks. */
+function clearOf(over, x, long) {
+  for (let k = lowerBound(over, x - MARK_ROOM); k < over.length && over[k] < x + long + MARK_ROOM; k++) x = over[k] + MARK_ROOM + 1;
+  return x;
 }
 
 /** As much of a text as goes into so many pixels; nothing if that is not worth it. */
