@@ -15,16 +15,9 @@ fn acts(c: char) -> bool {
 
 /// The same for JSON, which has escapes of its own.
 pub(super) fn json(value: &serde_json::Value) -> String {
-    let mut plain = String::new();
-    for c in value.to_string().chars() {
-        if acts(c) {
-            // All of them have four digits.
-            plain.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            plain.push(c);
-        }
-    }
-    plain
+    // All that act have four digits.
+    let one = |c: char| if acts(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    value.to_string().chars().map(one).collect()
 }
 
 impl<W: Write> Write for Plain<W> {

@@ -372,13 +372,12 @@ impl Sink {
 
     /// Begins as in the middle of a life, of which so many steps could not be kept.
     fn late_beginning(&mut self, missing: u64, after: &Daemon) -> serde_json::Result<Option<Cut>> {
-        match self.shares {
-            Some(shares) => self.segment(shares, after)?,
-            None => {
-                self.header.from = Some(Origin { n: self.n, digest: after.digest() });
-                encode::header(&mut self.line, &self.header)?;
-                encode::checkpoint(&mut self.line, self.n, after)?;
-            }
+        if let Some(shares) = self.shares {
+            self.segment(shares, after)?;
+        } else {
+            self.header.from = Some(Origin { n: self.n, digest: after.digest() });
+            encode::header(&mut self.line, &self.header)?;
+            encode::checkpoint(&mut self.line, self.n, after)?;
         }
         let told = format!("the disk did not take the first {missing} steps of this life");
         encode::note(&mut self.line, self.n, &told)?;
