@@ -12,7 +12,8 @@ fn shown(page: &str) -> Vec<(String, &str)> {
     blocks
         .flat_map(|block| block.strip_prefix("$ ").expect("a command").split("\n$ "))
         .map(|one| {
-            let (first, mut rest) = one.split_once('\n').expect("what it prints");
+            // A command may print nothing.
+            let (first, mut rest) = one.split_once('\n').unwrap_or((one, ""));
             let mut command = first.to_owned();
             while let Some((more, after)) = rest.strip_prefix("> ").and_then(|it| it.split_once('\n')) {
                 command += more;
