@@ -77,8 +77,7 @@ impl Late {
         self.queue.push_back(entry);
         if self.op.is_none() && cx.is_barred() {
             // Its last try was not long ago.
-            self.barred = true;
-            access::try_later(cx, TimerKey::Late);
+            self.slow_down(cx);
         } else if self.op.is_none() && !cx.env.timers.is_armed(&TimerKey::Late) {
             let base = cx.timing().late_backoff.base;
             cx.arm(TimerKey::Late, base);
@@ -204,15 +203,18 @@ impl Late {
             return;
         }
         self.failures.reset();
-        if cx.is_barred() && !self.last {
-            // The answer is to a request of before, or may be luck: the rest goes at the pace of what the credential is not good enough for.
-            self.barred = !self.queue.is_empty();
-            if self.barred {
-                access::try_later(cx, TimerKey::Late);
-            }
-            return;
+        if cx.is_barred() && !self.last && !self.queue.is_empty() {
+            // The answer is to a request of before, or may be luck.
+            self.slow_down(cx);
+        } else {
+            self.send(cx);
         }
-        self.send(cx);
+    }
+
+    /// The next try goes at the pace of what the credential is not good enough for.
+    fn slow_down(&mut self, cx: &mut Cx<'_>) {
+        self.barred = true;
+        access::try_later(cx, TimerKey::Late);
     }
 
     /// The next try has to wait, and is another entry's if there is one.
