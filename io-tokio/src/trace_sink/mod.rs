@@ -351,9 +351,9 @@ impl Sink {
         let encoded = match self.shares {
             // Not even the header was taken: this is the beginning.
             _ if lost.from == 0 => self.late_beginning(count, after),
-            Some(shares) => self
+            Some(_) => self
                 .gap_before(lost.from, count)
-                .and_then(|()| self.rotation(shares, after))
+                .and_then(|()| self.rotation(after))
                 .map(|cut| Some(Cut { first: lost.from, ..cut })),
             None => self
                 .gap_before(lost.from, count)
@@ -372,43 +372,37 @@ impl Sink {
 
     /// Begins as in the middle of a life, of which so many steps could not be kept.
     fn late_beginning(&mut self, missing: u64, after: &Daemon) -> serde_json::Result<Option<Cut>> {
-        if let Some(shares) = self.shares {
-            self.segment(shares, after)?;
-        } else {
-            self.header.from = Some(Origin { n: self.n, digest: after.digest() });
-            encode::header(&mut self.line, &self.header)?;
-            encode::checkpoint(&mut self.line, self.n, after)?;
-        }
+        self.segment(after)?;
         let told = format!("the disk did not take the first {missing} steps of this life");
         encode::note(&mut self.line, self.n, &told)?;
         Ok(self.shares.map(|_| Cut { at: 0, first: 0 }))
     }
 
     fn rotate_if_full(&mut self, after: &Daemon) {
-        let Some(shares) = self.shares.filter(|shares| self.lost.is_none() && self.filled > shares.steps())
-        else {
+        if self.lost.is_some() || self.shares.is_none_or(|shares| self.filled <= shares.steps()) {
             return;
-        };
+        }
         self.line.clear();
-        let rotated = self.rotation(shares, after);
+        let rotated = self.rotation(after);
         self.hand_over(self.n + 1, rotated.map(Some), false);
     }
 
     /// Appends the end of a segment and the beginning of the next to the line.
-    fn rotation(&mut self, shares: Shares, after: &Daemon) -> serde_json::Result<Cut> {
+    fn rotation(&mut self, after: &Daemon) -> serde_json::Result<Cut> {
         encode::end(&mut self.line, self.n, "rotated")?;
         let at = self.line.len();
-        self.segment(shares, after)?;
+        self.segment(after)?;
         Ok(Cut { at, first: self.n + 1 })
     }
 
-    /// Appends the beginning of a segment to the line.
-    fn segment(&mut self, shares: Shares, after: &Daemon) -> serde_json::Result<()> {
+    /// Appends a beginning in the middle of the life to the line: a header and a checkpoint, if there is room for one.
+    fn segment(&mut self, after: &Daemon) -> serde_json::Result<()> {
         self.header.from = Some(Origin { n: self.n, digest: after.digest() });
         encode::header(&mut self.line, &self.header)?;
         let before = self.line.len();
         encode::checkpoint(&mut self.line, self.n, after)?;
-        if (self.line.len() - before) as u64 > shares.checkpoint() {
+        let taken = (self.line.len() - before) as u64;
+        if self.shares.is_some_and(|shares| taken > shares.checkpoint()) {
             self.line.truncate(before);
             encode::note(
                 &mut self.line,

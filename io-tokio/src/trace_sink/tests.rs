@@ -157,6 +157,24 @@ fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
     assert_eq!((report.compared, report.end.as_deref()), (report.steps, Some("stopped")));
 }
 
+/// Records until it is known that the disk refuses.
+fn until_refused(sink: &mut Sink, life: &mut Life) {
+    while sink.lost.is_none() {
+        record(sink, life, 1);
+        std::thread::yield_now();
+    }
+}
+
+/// Records until the disk takes it again, and then 40 steps.
+fn until_taken_again(sink: &mut Sink, life: &mut Life) {
+    let failed = life.n;
+    while sink.lost.is_some() {
+        record(sink, life, 1);
+        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
+    }
+    record(sink, life, 40);
+}
+
 #[test]
 fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
     let temp = TempDir::new().expect("temp");
@@ -167,18 +185,10 @@ fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
         std::thread::yield_now();
     }
     fs::rename(&dir, temp.path().join("away")).expect("moves");
-    while sink.lost.is_none() {
-        // The next segment cannot be made.
-        record(&mut sink, &mut life, 1);
-        std::thread::yield_now();
-    }
-    let failed = life.n;
+    // The next segment cannot be made.
+    until_refused(&mut sink, &mut life);
     fs::create_dir(&dir).expect("makes");
-    while sink.lost.is_some() {
-        record(&mut sink, &mut life, 1);
-        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
-    }
-    record(&mut sink, &mut life, 40);
+    until_taken_again(&mut sink, &mut life);
     let closed = sink.close("stopped", &life.daemon);
     assert!(closed.lost > 0 && closed.error.is_some(), "{closed:?}");
     let before = segments(&temp.path().join("away")).expect("lists");
@@ -200,17 +210,9 @@ fn a_recorder_whose_first_lines_are_refused_begins_later() {
     fs::rename(&dir, temp.path().join("away")).expect("moves");
     let writer = Writer::new(Output::Flight(flight), None);
     let mut sink = Sink::start(writer, Some(shares), header(&life), life.fx.as_slice()).expect("starts");
-    while sink.lost.is_none() {
-        record(&mut sink, &mut life, 1);
-        std::thread::yield_now();
-    }
-    let failed = life.n;
+    until_refused(&mut sink, &mut life);
     fs::create_dir(&dir).expect("makes");
-    while sink.lost.is_some() {
-        record(&mut sink, &mut life, 1);
-        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
-    }
-    record(&mut sink, &mut life, 40);
+    until_taken_again(&mut sink, &mut life);
     let closed = sink.close("stopped", &life.daemon);
     let report = replay(&segments(&dir).expect("lists"));
     assert_eq!((report.steps, report.compared, report.end.as_deref()), (40, 40, Some("stopped")));
@@ -224,10 +226,7 @@ fn a_file_whose_first_lines_are_refused_begins_later() {
     let mut life = Life::new(13);
     let writer = Writer::new(Output::File, Some(full));
     let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
-    while sink.lost.is_none() {
-        record(&mut sink, &mut life, 1);
-        std::thread::yield_now();
-    }
+    until_refused(&mut sink, &mut life);
     sink.resume(&life.daemon, true);
     // What a disk with room for it would have now.
     let reader = Reader::new(sink.line.as_slice()).expect("a header");
