@@ -26,16 +26,10 @@ fn shown(page: &str) -> Vec<(String, &str)> {
 
 /// Whether that was printed; `…` stands for anything.
 fn fits(shown: &str, printed: &str) -> bool {
-    let mut parts = shown.split('…');
-    let Some(mut rest) = printed.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let mut open = false;
-    for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        (rest, open) = (after, part.is_empty());
-    }
-    rest.is_empty()
-        || open
-        || shown.rsplit('…').next().is_some_and(|last| rest.ends_with(last) && last != shown)
+    let Some((head, tail)) = shown.split_once('…') else { return shown == printed };
+    printed.strip_prefix(head).is_some_and(|rest| {
+        rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| fits(tail, &rest[at..]))
+    })
 }
 
 #[test]
