@@ -5,12 +5,11 @@ use crate::service::local;
 use longshore_core::id::TaskId;
 use longshore_core::plane::Subject;
 use longshore_io_tokio::agent_double::Step;
-use longshore_io_tokio::plane::{Config, Request, State, TaskSpec};
+use longshore_io_tokio::plane::{Config, State, TaskSpec};
 use longshore_tests::Gate;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const RULES: &str = "my own rules\n";
 
@@ -63,17 +62,14 @@ async fn waits(bed: &Bed, task: &TaskId) {
     bed.plane.wait_for(task, State::WaitingLocalDirectory, WITHIN).await.expect("it waits");
 }
 
-fn at(requests: &[Request]) -> Duration {
-    requests.first().expect("it was asked").at
-}
-
 #[tokio::test]
 async fn ldr_1_and_2_tasks_on_one_directory_run_one_after_the_other_and_the_slot_is_used_meanwhile() {
     let (bed, boat) = bed().await;
     let (first, gate) = holder(&bed, &boat).await;
     let link = bed.home.dir().join("link-to-boat");
     std::os::unix::fs::symlink(&boat, &link).expect("a link");
-    let second = bed.enqueue(tied(&bed, &link, &[write("two.txt")]));
+    // It finds what the first one writes last. Which of start and report is told first is left open: INV-92.
+    let second = bed.enqueue(tied(&bed, &link, &[Step::Shell("cp one.txt two.txt".into())]));
     waits(&bed, &second).await;
     let bodies = bed.bodies(&second, "wait-local-directory");
     let short: String = first.as_str().chars().take(8).collect();
@@ -95,7 +91,6 @@ async fn ldr_1_and_2_tasks_on_one_directory_run_one_after_the_other_and_the_slot
     bed.completed(&first).await;
     bed.completed(&second).await;
     drop(open);
-    assert!(at(&bed.calls(&second, "start")) > at(&bed.calls(&first, "complete")));
     let ended = bed.daemon.stop().await;
     assert!(ended.status.success(), "{}", ended.log);
     assert_eq!(

@@ -84,7 +84,9 @@ async fn what_a_program_leaves_that_was_asked_for_its_version_does_not_outlive_a
     let home = Home::new(executable(), &plane);
     let double = home.double();
     let started = home.dir().join("started");
-    let escapes = format!("setsid sleep 600 >/dev/null 2>&1 & echo $! >>'{}'", started.display());
+    // The shell goes on once the process leads its session: until then it ends with those that were asked.
+    let leads = "$(setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &)";
+    let escapes = format!("echo {leads} >>'{}'", started.display());
     home.install("claude", &format!("case $* in *--version*) {escapes} ;; esac\n{double}"));
     let daemon = home.start();
     plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
