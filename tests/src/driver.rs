@@ -127,6 +127,19 @@ impl DriverUnderTest {
         self.ended().await
     }
 
+    /// Ends it in a hurry, if it is not ended yet, and waits for that. What it does beside is over then too: dropped, it may still write
+    /// into a home that is gone.
+    pub async fn leave(&self) {
+        let Some(running) = self.running() else { return };
+        for _ in 0..2 {
+            self.ask_to_stop().await;
+        }
+        tokio::time::timeout(END, running)
+            .await
+            .expect("the driver ends in time")
+            .expect("it does not panic");
+    }
+
     /// Waits for the end. To be called once.
     pub async fn ended(&self) -> Finished {
         let running = self.running().expect("it was not stopped before");

@@ -65,7 +65,9 @@ impl Scene {
     /// Gives the answer once, or throughout where once is not enough, and looks at what follows.
     pub(super) async fn play(self, row: &Row, trouble: Trouble, action: Action) -> Result<(), String> {
         let stage = self.set(row, trouble, action).await;
-        checks::follows(&stage, row, trouble).await
+        let seen = checks::follows(&stage, row, trouble).await;
+        stage.daemon.leave().await;
+        seen
     }
 
     async fn set(self, row: &Row, trouble: Trouble, action: Action) -> Stage {
