@@ -103,7 +103,7 @@ impl Segments {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                io::Error::new(error.kind(), "a file stands where the flight recorder's directory has to be; move it away")
+                io::Error::new(error.kind(), "something that is no directory stands where the flight recorder's directory has to be; move it away")
             }
             _ => error,
         })?;
