@@ -6,7 +6,9 @@ use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, Discovery, LookError, Prober, Search};
-use crate::driver::{CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, Recordings, recover};
+use crate::driver::{
+    CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, Recordings, recover,
+};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};

@@ -82,7 +82,10 @@ fn a_recording_that_is_incomplete_is_told_at_the_end() {
     assert!(out.contains(&format!("Trace  {} (incomplete)\n", record.display())), "{out}");
     assert_eq!(out.matches("(incomplete)").count(), 1, "the other one is whole: {out}");
     let told = format!("warning: the recording {} is incomplete: ", record.display());
-    assert!(err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"), "{err}");
+    assert!(
+        err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"),
+        "{err}"
+    );
 }
 
 #[test]

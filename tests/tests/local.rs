@@ -263,9 +263,11 @@ fn no_recording_of_a_run_and_of_its_resumption_has_a_word_of_it() {
     kill_process(Pid::from_child(&running), Signal::KILL).expect("it is there");
     running.wait().expect("ended");
     std::fs::write(&gate, "").expect("written");
-    let place = std::fs::read_dir(project.join(".longshore")).expect("a folder").flatten().map(|it| it.path());
+    let place =
+        std::fs::read_dir(project.join(".longshore")).expect("a folder").flatten().map(|it| it.path());
     let place = place.into_iter().find(|path| path.is_dir()).expect("a place");
-    let resumed = furnished(&["--resume", place.to_str().expect("text"), "--record", "second.jsonl"]).output();
+    let resumed =
+        furnished(&["--resume", place.to_str().expect("text"), "--record", "second.jsonl"]).output();
     let (out, err) = texts(&resumed.expect("it ran"));
     assert!(out.ends_with(&format!("\nAll done with {MARK}.\n")), "{out}\n{err}");
 
@@ -276,7 +278,9 @@ fn no_recording_of_a_run_and_of_its_resumption_has_a_word_of_it() {
         let text = std::fs::read_to_string(path).expect("a trace");
         assert!(text.contains("\"rec\":\"step\""), "{}", path.display());
         let home = bench.path().display().to_string();
-        for (what, found) in [("a secret", MARK), ("a path", &home), ("the script", "All done"), ("a name", "local-")] {
+        for (what, found) in
+            [("a secret", MARK), ("a path", &home), ("the script", "All done"), ("a name", "local-")]
+        {
             let line = text.lines().find(|line| line.contains(found));
             assert_eq!(line, None, "{} has {what}", path.display());
         }
@@ -288,12 +292,22 @@ fn no_recording_of_a_run_and_of_its_resumption_has_a_word_of_it() {
 fn a_recording_that_is_incomplete_is_told_at_the_end() {
     let bench = bench();
     let file = bench.path().join("run.jsonl");
-    let prompt = format!("longshore-double: {}", json!([{ "shell": format!("rm '{}'", file.display()) }, { "say": "Done." }]));
+    let prompt = format!(
+        "longshore-double: {}",
+        json!([{ "shell": format!("rm '{}'", file.display()) }, { "say": "Done." }])
+    );
     let output = local(&bench, &[&prompt, "--record", "run.jsonl"]).output().expect("it ran");
     let (out, err) = texts(&output);
-    assert_eq!((output.status.code(), out.as_str()), (Some(0), "Done.\n"), "what was asked for is done: {err}");
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(0), "Done.\n"),
+        "what was asked for is done: {err}"
+    );
     let told = format!("warning: the recording {} is incomplete: ", file.display());
-    assert!(err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"), "{err}");
+    assert!(
+        err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"),
+        "{err}"
+    );
     assert_eq!(bench.processes(), [""; 0]);
 }
 

@@ -135,7 +135,12 @@ impl Tapes {
             let closed = sink.close(why, daemon);
             if closed.lost > 0 || closed.error.is_some() {
                 let at = file.as_ref().map(|file| tracing::field::display(file.display()));
-                tracing::warn!(lost = closed.lost, error = closed.error, file = at, "the trace is not complete");
+                tracing::warn!(
+                    lost = closed.lost,
+                    error = closed.error,
+                    file = at,
+                    "the trace is not complete"
+                );
                 if let Some(file) = file {
                     self.recordings.add(Incomplete::of(file, &closed));
                 }

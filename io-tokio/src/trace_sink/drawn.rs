@@ -60,7 +60,9 @@ impl Drawn {
         let over = match now.by_ref().take(READ_BYTES as u64).read_to_end(&mut self.begun) {
             Ok(read) => read == 0,
             // It was damaged since it was packed. Who reads the trace sees what is missing.
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+            {
                 true
             }
             Err(error) => return Err(error),

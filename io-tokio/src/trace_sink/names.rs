@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_name_is_read_as_it_is_written_and_nothing_else_is_one() {
-        for name in ["flight-0000000007.jsonl", "flight-0000000007.jsonl.gz", "flight-12345678901.jsonl.zst"] {
+        for name in ["flight-0000000007.jsonl", "flight-0000000007.jsonl.gz", "flight-12345678901.jsonl.zst"]
+        {
             assert_eq!(SegmentName::parse(name).map(|name| name.to_string()).as_deref(), Some(name));
         }
         for name in [

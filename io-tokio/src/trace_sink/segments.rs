@@ -75,6 +75,11 @@ pub(super) fn pieces(dir: &Path, length: impl Fn(&Path, u64) -> u64) -> io::Resu
     Ok(pieces)
 }
 
+/// Whether there is no file or directory of the name: one of the directories in it may be something else.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Makes segments.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -154,9 +159,7 @@ impl Segments {
         let (here, there) = (file.metadata()?, fs::symlink_metadata(path));
         match there {
             Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Ok(false)
-            }
+            Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -165,8 +168,8 @@ impl Segments {
     pub(super) fn pieces(&self, whole: u64) -> io::Result<Vec<Piece>> {
         let length = |path: &Path, len| if self.newest.as_deref() == Some(path) { whole } else { len };
         match pieces(&self.dir, length) {
-            // Nothing was written, or it was removed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            // Nothing could be written, or it was removed.
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
             pieces => pieces,
         }
     }

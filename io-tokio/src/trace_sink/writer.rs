@@ -40,7 +40,8 @@ enum WriteError {
     Gone,
 }
 
-const GONE: &str = "the segment that was written, or the flight recorder's directory, was removed or moved away";
+const GONE: &str =
+    "the segment that was written, or the flight recorder's directory, was removed or moved away";
 
 impl Writer {
     pub(super) fn new(output: Output, file: Option<File>) -> Self {
@@ -85,8 +86,8 @@ impl Writer {
             Err((from, error)) => {
                 let why = error.to_string();
                 let known = self.refusal.take();
-                let told = known.as_ref().is_some_and(|known| known.why == why);
-                // It may be refused for one reason after another; nothing was recorded all the time.
+                // A disk may have one reason after another, and all are one trouble.
+                let told = known.as_ref().is_some_and(|known| known.why != GONE || why == GONE);
                 let since = known.map_or_else(Timestamp::now, |known| known.since);
                 self.refusal = Some(Refusal { since, why });
                 if told {

@@ -66,7 +66,8 @@ pub(crate) fn unpacked(from: impl Read + Send + 'static) -> io::Result<Stream> {
         (packer, stream) = (Packer::of(&first), whole);
     }
     if packer.is_some() {
-        let why = format!("it is packed more than {MOST_LAYERS} times (unpack it first, by gzip -d or zstd -d)");
+        let why =
+            format!("it is packed more than {MOST_LAYERS} times (unpack it first, by gzip -d or zstd -d)");
         stream = Box::new(BufReader::new(Fails(Some(told(io::ErrorKind::InvalidData, why)))));
     }
     Ok(stream)

@@ -36,7 +36,8 @@ async fn bed() -> Bed {
     plane.set_repos(WORKSPACE, vec![repo]).expect("set");
     let fixed_args = vec!["--key".into(), secret("fixed-argument").as_str().into()];
     let description = Some(secret("runtime-description").as_str().into());
-    let profile = ProfileSpec { fixed_args, description, ..ProfileSpec::new(&secret("profile"), "claude", "my-agent") };
+    let profile =
+        ProfileSpec { fixed_args, description, ..ProfileSpec::new(&secret("profile"), "claude", "my-agent") };
     plane.add_profile(WORKSPACE, profile).expect("a profile");
     let home = Home::new(executable(), &plane);
     let path = home.path_with_agents();
@@ -46,7 +47,10 @@ async fn bed() -> Bed {
         .env("MULTICA_CLAUDE_MODEL", secret("default-model"))
         .env("MULTICA_CLAUDE_ARGS", format!("--append-system-prompt '{}'", secret("default-argument")))
         // The server is on this machine and called directly; agents inherit it.
-        .env("HTTP_PROXY", format!("http://{}:{}@proxy.invalid:3128", secret("proxy-user"), secret("proxy-password")))
+        .env(
+            "HTTP_PROXY",
+            format!("http://{}:{}@proxy.invalid:3128", secret("proxy-user"), secret("proxy-password")),
+        )
         .env("MULTICA_DAEMON_DEVICE_NAME", secret("device"))
         .env("LOG_LEVEL", "debug")
         .config("some_other_token", json!(secret("config")))

@@ -130,7 +130,11 @@ async fn inv_70_requests_and_the_link_go_over_tls_through_a_proxy() {
     let address = proxy.address.to_string();
     for secret in LOGIN.split(':').chain([NAME, address.as_str(), plane.token().expose()]) {
         assert!(!recorded.concat().contains(secret), "{secret} is recorded");
-        assert!(secret == NAME || secret == address || !ended.log.contains(secret), "{secret} is logged: {}", ended.log);
+        assert!(
+            secret == NAME || secret == address || !ended.log.contains(secret),
+            "{secret} is logged: {}",
+            ended.log
+        );
     }
 }
 

@@ -128,8 +128,16 @@ async fn while_the_disk_refuses_a_dump_says_so_and_when_it_does_not_any_more_the
     let daemon = bed.daemon().await;
     let none = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
     let said = refused(&none);
-    assert!(said.contains("there is nothing recorded in ") && said.contains("the disk refuses what the daemon records, since 20"), "{said}");
-    assert!(said.contains("(something that is no directory stands where") && said.contains("tried again every 10 s"), "{said}");
+    assert!(
+        said.contains("there is nothing recorded in ")
+            && said.contains("the disk refuses what the daemon records, since 20"),
+        "{said}"
+    );
+    assert!(
+        said.contains("(something that is no directory stands where")
+            && said.contains("tried again every 10 s"),
+        "{said}"
+    );
     assert!(!bed.home.dir().join("x.jsonl").exists());
     let log = daemon.log();
     assert_eq!(log.matches("the trace cannot be written").count(), 1, "{log}");
@@ -189,7 +197,10 @@ async fn a_directory_that_is_removed_is_made_again_and_a_segment_that_is_missing
     succeeded(&said);
     assert!(said.err.contains(&format!("{name} is not there; what was in it is missing")), "{said:?}");
     let read = bed.home.run(&["trace", "replay", dir.to_str().expect("text")]).await;
-    assert!(read.code == Some(0) && read.err.contains(&format!("{name} is not there; what is in it")), "{read:?}");
+    assert!(
+        read.code == Some(0) && read.err.contains(&format!("{name} is not there; what is in it")),
+        "{read:?}"
+    );
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
     let Reading { held, mut troubles, other, .. } = reading;
     if let Err(error) = ended {
         let full = error.get_ref().is_some_and(|error| error.is::<Full>());
-        let why = if full { error.to_string() } else { format!("the archive cannot be read to its end: {error}") };
+        let why =
+            if full { error.to_string() } else { format!("the archive cannot be read to its end: {error}") };
         troubles.push(Damage::Archive { why });
     } else if held.is_empty() && troubles.is_empty() {
         let other = other.map_or_else(String::new, |other| {
@@ -149,7 +150,12 @@ impl Reading {
         Ok(())
     }
 
-    fn entry(&mut self, kind: EntryType, extended: Extended, entry: &mut Entry<'_, impl Read>) -> io::Result<()> {
+    fn entry(
+        &mut self,
+        kind: EntryType,
+        extended: Extended,
+        entry: &mut Entry<'_, impl Read>,
+    ) -> io::Result<()> {
         let size = entry.header().entry_size()?;
         if extended.size.is_some_and(|said| said != size) {
             // What comes next is not where the header says.

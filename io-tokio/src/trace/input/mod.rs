@@ -17,8 +17,8 @@ pub(super) use crate::unpack::Stream;
 pub(super) use source::Source;
 
 use lines::Lines;
-use source::Part;
 use longshore_core::trace::{Header, Place, Record, Salvage, Troubles};
+use source::Part;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
@@ -71,7 +71,8 @@ impl Input {
     /// # Errors
     /// If it cannot be opened, or has no header of a version that can be read.
     pub fn open(file: &Path, cwd: &Path) -> Result<Self, Unreadable> {
-        let parts = if is_stdin(file) { Ok(vec![Part::One(Source::Stdin)]) } else { source::files(file, cwd) };
+        let parts =
+            if is_stdin(file) { Ok(vec![Part::One(Source::Stdin)]) } else { source::files(file, cwd) };
         let named = |error| Unreadable::Open { name: file.display().to_string(), error };
         Self::begin(Lines::new(parts.map_err(named)?))
     }

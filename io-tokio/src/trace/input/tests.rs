@@ -180,9 +180,11 @@ fn what_is_not_there_or_no_trace_is_refused_with_a_reason() {
     };
     assert!(refused("none", None).starts_with("none: No such file"));
     assert!(refused(".", None).contains("no segment of a flight recorder. Name a trace file, a flight"));
-    assert!(refused("six", Some(&(0..6).fold(recorded(3, 5).into_bytes(), |packed, _| gzip(&packed)))).contains(
-        "nothing can be read: it is packed more than 3 times (unpack it first, by gzip -d or zstd -d)"
-    ));
+    assert!(
+        refused("six", Some(&(0..6).fold(recorded(3, 5).into_bytes(), |packed, _| gzip(&packed)))).contains(
+            "nothing can be read: it is packed more than 3 times (unpack it first, by gzip -d or zstd -d)"
+        )
+    );
     assert_eq!(refused("empty", Some(b"")), "empty: the file is empty");
     assert_eq!(refused("blank", Some(b"\n \n")), "blank: there are only blank lines, and no trace");
     assert_eq!(
