@@ -294,7 +294,7 @@ fn a_recording_that_is_incomplete_is_told_at_the_end() {
     let file = bench.path().join("run.jsonl");
     let prompt = format!(
         "longshore-double: {}",
-        json!([{ "shell": format!("rm '{}'", file.display()) }, { "say": "Done." }])
+        json!([{ "shell": format!("/bin/rm '{}'", file.display()) }, { "say": "Done." }])
     );
     let output = local(&bench, &[&prompt, "--record", "run.jsonl"]).output().expect("it ran");
     let (out, err) = texts(&output);

@@ -44,10 +44,10 @@ pub enum DumpError {
         /// Where it would be.
         dir: PathBuf,
     },
-    /// The daemon's disk has taken nothing yet.
+    /// The daemon cannot record, and nothing is left of what it has recorded before.
     #[error(
-        "there is nothing recorded in {}: the disk refuses what the daemon records, since {since} ({why}). Make room, or mend the directory: it is \
-         tried again every 10 s, and what is recorded from then on can be dumped",
+        "there is nothing recorded in {}: the daemon cannot record there since {since:.0} ({why}). Make room, or mend the directory: it tries \
+         again every 10 s, and what is recorded from then on can be dumped",
         dir.display()
     )]
     Refused {
@@ -122,7 +122,8 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
         }
     };
     let dir = place.trace_dir();
-    if tally.steps == 0 {
+    // What begins anew may have no step yet, but a checkpoint.
+    if tally.segments == 0 {
         return Err(match refusal {
             Some(Refusal { since, why }) => DumpError::Refused { dir, since, why },
             None => DumpError::Nothing { dir },
@@ -137,7 +138,7 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     }
     if let Some(Refusal { since, why }) = refusal {
         say(&format!(
-            "warning: the disk refuses what the daemon records, since {since} ({why}): the steps since then are missing; it is tried again every 10 s"
+            "warning: the daemon cannot record since {since:.0} ({why}): steps since then are missing; it tries again every 10 s"
         ));
     }
     Ok(Exit::Success)

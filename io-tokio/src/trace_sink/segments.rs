@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// Most segments that are kept: a daemon that is restarted again and again leaves many small ones.
 pub(super) const MOST_SEGMENTS: usize = 64;
 
+/// For messages.
+const IN_PLACE: &str = "stands where the flight recorder's directory has to be (move it away, or mend it)";
+
 /// Most numbers that are tried for a new segment, if somebody else makes some at the same time.
 const TRIES: usize = 16;
 
@@ -107,8 +110,12 @@ impl Segments {
     fn make_dir(&self) -> io::Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.map_err(|error| match error.kind() {
+            // What a link leads to may be on a disk that is not mounted, and is not made in its place.
+            io::ErrorKind::AlreadyExists if self.dir.is_symlink() => {
+                io::Error::new(error.kind(), format!("a link that leads to no directory {IN_PLACE}"))
+            }
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                io::Error::new(error.kind(), "something that is no directory stands where the flight recorder's directory has to be; move it away")
+                io::Error::new(error.kind(), format!("something that is no directory {IN_PLACE}"))
             }
             _ => error,
         })?;
