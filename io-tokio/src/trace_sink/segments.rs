@@ -153,10 +153,10 @@ impl Segments {
     /// Takes back the newest segment, of which nothing was written. A disk that is full would be given one after another otherwise, and
     /// each of them takes the place of one that has something.
     pub(super) fn take_back(&mut self) {
-        if let Some(path) = self.newest.take() {
-            if fs::remove_file(path).is_ok() {
-                self.next -= 1;
-            }
+        if let Some(path) = self.newest.take()
+            && fs::remove_file(path).is_ok()
+        {
+            self.next -= 1;
         }
     }
 

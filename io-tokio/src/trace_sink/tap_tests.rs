@@ -121,7 +121,7 @@ fn segments_that_were_packed_are_given_too_and_count_for_numbers_and_room() {
     assert!(all(Drawn::of_dir(dir.path()).expect("reads")) == plain);
     let size = |path: &PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
     // A pipe and a directory that are called as segments are none.
-    let odd = |number: u64| dir.path().join(names::SegmentName::new(number).to_string());
+    let odd = |number: u64| dir.path().join(SegmentName::new(number).to_string());
     fs::create_dir(odd(1 << 40)).expect("makes");
     rustix::fs::mkfifoat(rustix::fs::CWD, odd(1 << 41), rustix::fs::Mode::RUSR).expect("makes");
 

@@ -40,8 +40,8 @@ enum WriteError {
     Gone,
 }
 
-const GONE: &str =
-    "the segment that was written, or the flight recorder's directory, was removed or moved away";
+const GONE: &str = "the segment that was written, or the flight recorder's directory, was removed or moved away; \
+                    recording begins anew with the next step";
 
 impl Writer {
     pub(super) fn new(output: Output, file: Option<File>) -> Self {
@@ -100,7 +100,7 @@ impl Writer {
                 let dir = dir.map(tracing::field::display);
                 match error {
                     WriteError::Gone => {
-                        tracing::warn!(dir, from, "{GONE}: it is made again, and recording begins anew");
+                        tracing::warn!(dir, from, "{GONE}");
                     }
                     WriteError::Disk(_) => tracing::warn!(
                         %error, dir, from,

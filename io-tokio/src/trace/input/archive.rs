@@ -74,7 +74,7 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
     let ended = reading.entries(stream);
     let Reading { held, mut troubles, other, .. } = reading;
     if let Err(error) = ended {
-        let full = error.get_ref().is_some_and(|error| error.is::<Full>());
+        let full = error.get_ref().and_then(|error| error.downcast_ref::<Full>()).is_some();
         let why =
             if full { error.to_string() } else { format!("the archive cannot be read to its end: {error}") };
         troubles.push(Damage::Archive { why });
