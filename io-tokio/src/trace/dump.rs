@@ -47,7 +47,7 @@ pub enum DumpError {
     /// The daemon cannot record, and nothing is left of what it has recorded before.
     #[error(
         "there is nothing recorded in {}: the daemon cannot record there since {since:.0} ({why}). Make room, or mend the directory: it tries \
-         again every 10 s, and what is recorded from then on can be dumped",
+         again every 10 s while anything happens, and what is recorded from then on can be dumped",
         dir.display()
     )]
     Refused {
@@ -138,7 +138,7 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     }
     if let Some(Refusal { since, why }) = refusal {
         say(&format!(
-            "warning: the daemon cannot record since {since:.0} ({why}): steps since then are missing; it tries again every 10 s"
+            "warning: the daemon cannot record since {since:.0} ({why}): steps since then are missing; it tries again every 10 s while anything happens"
         ));
     }
     Ok(Exit::Success)
