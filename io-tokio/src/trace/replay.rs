@@ -32,7 +32,7 @@ impl Verdict {
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Replay {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Stop after this step, and show the last ones
     #[arg(long, value_name = "STEP")]
