@@ -71,9 +71,10 @@ fn a_recording_that_is_incomplete_is_told_at_the_end() {
     let bench = Bench::new();
     let record = bench.path().join("whole.jsonl");
     let mut command = bench.command(&["demo", "--record", "whole.jsonl"]);
-    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
     // It is there before the first task is.
     while std::fs::remove_file(&record).is_err() {
+        assert!(running.try_wait().expect("a child").is_none(), "it has ended without a recording");
         std::thread::yield_now();
     }
     let output = running.wait_with_output().expect("it ran");

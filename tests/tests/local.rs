@@ -245,6 +245,7 @@ fn no_recording_of_a_run_and_of_its_resumption_has_a_word_of_it() {
     let furnished = |args: &[&str]| {
         let mut command = local(&bench, args);
         command
+            .args(["--profile", &format!("profile-{MARK}")])
             .env("ANTHROPIC_API_KEY", MARK)
             .env("MULTICA_CLAUDE_MODEL", format!("model-{MARK}"))
             .env("HTTPS_PROXY", format!("http://{MARK}:{MARK}@proxy.invalid:3128"));

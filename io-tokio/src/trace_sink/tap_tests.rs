@@ -172,7 +172,8 @@ async fn while_the_disk_refuses_that_is_said_with_what_is_there() {
     let refused = loop {
         match tap.draw().await {
             Ok((_, Some(refusal))) => break refusal,
-            Ok((_, None)) | Err(_) => record(&mut sink, &mut life, 1),
+            Ok((_, None)) => record(&mut sink, &mut life, 1),
+            Err(error) => panic!("{error}: what is there is given"),
         }
     };
     assert!(refused.why.contains("no directory stands where") && refused.since <= jiff::Timestamp::now());
