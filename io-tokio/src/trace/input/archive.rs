@@ -17,7 +17,8 @@ use thiserror::Error;
 /// An archive is made of blocks of so many bytes.
 pub(super) const BLOCK: usize = 512;
 
-/// Packed bytes that are held at most. It is what a recorder with a budget of some GiB leaves.
+/// Packed bytes that are held at most. It is what a recorder with a budget of some GiB leaves. With what the allocator needs on top, a process takes
+/// up to twice as much.
 pub(super) const MOST_HELD: usize = 256 * 1024 * 1024;
 
 /// Longest path, in bytes, and longest of what else may stand before an entry. More of it is not read.
@@ -73,6 +74,7 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
     let mut reading = Reading { room: most, ..Reading::default() };
     let ended = reading.entries(stream);
     let Reading { held, mut troubles, other, .. } = reading;
+    let is_whole = ended.is_ok();
     if let Err(error) = ended {
         let full = error.get_ref().and_then(|error| error.downcast_ref::<Full>()).is_some();
         let why =
@@ -98,7 +100,12 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
         }
     }
     let called = |dir: &str| if dir.is_empty() { name.to_owned() } else { format!("{name}: {dir}") };
-    let parts = dirs.into_iter().flat_map(|(dir, all)| in_a_row(&called(&dir), all.into_iter())).collect();
+    let mut parts: Vec<Part> =
+        dirs.into_iter().flat_map(|(dir, all)| in_a_row(&called(&dir), all.into_iter())).collect();
+    if !is_whole {
+        // They may be in what was not read.
+        parts.retain(|part| !matches!(part, Part::Absent { .. }));
+    }
     Found { parts, troubles }
 }
 

@@ -257,6 +257,11 @@ fn no_more_is_held_than_there_is_room_for() {
         assert_eq!(got, read, "{said}");
         assert!(said.starts_with("the archive has more than can be held in memory (unpack it"), "{said}");
     }
+    // What was not read is not said to be absent.
+    let [one_of, two_of, three_of] = ["1", "2", "3"].map(|n| format!("flight-000000000{n}.jsonl"));
+    let out_of_order = tar(&[(&one_of, &one), (&three_of, &one), (&two_of, &one)]);
+    let found = found_in("it", Box::new(Cursor::new(out_of_order)), 2 * packed);
+    assert_eq!((found.parts.len(), found.troubles.len()), (2, 1));
     // A gigabyte of nothing.
     let nothing = io::repeat(0).take(1 << 30);
     let head = odd(EntryType::Regular, b"flight-0000000001.jsonl", 1 << 30, b"");
