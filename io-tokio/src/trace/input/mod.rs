@@ -2,7 +2,7 @@
 //! zstd. Every command that reads traces reads through here, and `import` unpacks logs by it.
 //!
 //! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
-//! Memory is bounded by the longest line, and for an archive by [`MOST_HELD`](archive::MOST_HELD), whatever the size of the trace.
+//! Memory is bounded by the longest line, and for an archive by what is held of it, whatever the size of the trace.
 
 mod archive;
 #[cfg(test)]
