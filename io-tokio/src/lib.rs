@@ -35,6 +35,7 @@ pub mod supervise;
 pub mod tempdir;
 pub mod trace;
 pub mod trace_sink;
+mod unpack;
 pub mod wire;
 pub mod ws;
 

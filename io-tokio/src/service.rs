@@ -6,7 +6,9 @@ use crate::cli::{StartRefusal, require_token};
 use crate::clock::Clock;
 use crate::config::{self, Env, Settings};
 use crate::discover::{AGENT_CLIS, Discovery, LookError, Prober, Search};
-use crate::driver::{CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, recover};
+use crate::driver::{
+    CAPABILITIES, Driver, DriverError, GivenUp, Outlook, Parts, Record, Recordings, recover,
+};
 use crate::health::{BindError, HealthIdentity, HealthListener, HealthSnapshot, ShutdownRequest};
 use crate::http::{Client, ClientConfig, ClientError};
 use crate::identity::{self, Identity, IdentityError};
@@ -177,6 +179,11 @@ impl Service {
     /// Something to give the core events with.
     pub fn events(&self) -> mpsc::Sender<Event> {
         self.driver.events()
+    }
+
+    /// What becomes of the recordings of whole runs.
+    pub fn recordings(&self) -> Recordings {
+        self.driver.recordings()
     }
 
     /// The port of the local HTTP server.

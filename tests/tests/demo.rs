@@ -67,6 +67,29 @@ fn the_users_home_and_settings_are_not_touched() {
 }
 
 #[test]
+fn a_recording_that_is_incomplete_is_told_at_the_end() {
+    let bench = Bench::new();
+    let record = bench.path().join("whole.jsonl");
+    let mut command = bench.command(&["demo", "--record", "whole.jsonl"]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    // It is there before the first task is.
+    while std::fs::remove_file(&record).is_err() {
+        assert!(running.try_wait().expect("a child").is_none(), "it has ended without a recording");
+        std::thread::yield_now();
+    }
+    let output = running.wait_with_output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "the tasks ended as they should: {out}\n{err}");
+    assert!(out.contains(&format!("Trace  {} (incomplete)\n", record.display())), "{out}");
+    assert_eq!(out.matches("(incomplete)").count(), 1, "the other one is whole: {out}");
+    let told = format!("warning: the recording {} is incomplete: ", record.display());
+    assert!(
+        err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"),
+        "{err}"
+    );
+}
+
+#[test]
 fn two_demos_run_at_the_same_time() {
     let bench = Bench::new();
     let start = || {

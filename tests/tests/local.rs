@@ -2,6 +2,7 @@
 
 mod run;
 
+use longshore_io_tokio::trace_sink::segments;
 use run::{Bench, after, texts};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -226,6 +227,89 @@ fn a_run_is_recorded_where_that_is_wanted_and_nothing_is_written_over() {
     assert!(texts(&refused).1.contains("run.jsonl"), "{}", texts(&refused).1);
     assert_eq!(std::fs::read(bench.path().join("run.jsonl")).expect("a trace"), before);
     assert_eq!((bench.processes().len(), places(&bench).len()), (0, 1));
+}
+
+/// A recording can be given away as it is: what was asked, said and done is the user's own, and so are the names of directories.
+#[test]
+fn no_recording_of_a_run_and_of_its_resumption_has_a_word_of_it() {
+    const MARK: &str = "zzq7c1e";
+    let bench = bench();
+    let (gate, project) = (bench.path().join("gate"), bench.path().join(format!("project-{MARK}")));
+    std::fs::create_dir(&project).expect("a directory");
+    let script = json!([
+        { "say": "Begun." },
+        { "tool": { "name": "Bash", "input": { "command": format!("echo {MARK}") }, "output": MARK } },
+        { "count": { "until": gate.display().to_string(), "every": 20 } },
+        { "result": format!("All done with {MARK}.") },
+    ]);
+    let furnished = |args: &[&str]| {
+        let mut command = local(&bench, args);
+        command
+            .args(["--profile", &format!("profile-{MARK}")])
+            .env("ANTHROPIC_API_KEY", MARK)
+            .env("MULTICA_CLAUDE_MODEL", format!("model-{MARK}"))
+            .env("HTTPS_PROXY", format!("http://{MARK}:{MARK}@proxy.invalid:3128"));
+        command
+    };
+    let prompt = format!("Tell nobody of {MARK}. longshore-double: {script}");
+    let dir = project.to_str().expect("text");
+    let mut running = furnished(&[&prompt, "--dir", dir, "--record", "first.jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    let mut line = String::new();
+    BufReader::new(running.stdout.take().expect("piped")).read_line(&mut line).expect("read");
+    assert_eq!(line, "Begun.\n");
+    kill_process(Pid::from_child(&running), Signal::KILL).expect("it is there");
+    running.wait().expect("ended");
+    std::fs::write(&gate, "").expect("written");
+    let place =
+        std::fs::read_dir(project.join(".longshore")).expect("a folder").flatten().map(|it| it.path());
+    let place = place.into_iter().find(|path| path.is_dir()).expect("a place");
+    let resumed =
+        furnished(&["--resume", place.to_str().expect("text"), "--record", "second.jsonl"]).output();
+    let (out, err) = texts(&resumed.expect("it ran"));
+    assert!(out.ends_with(&format!("\nAll done with {MARK}.\n")), "{out}\n{err}");
+
+    let flight = segments(&place.join("state/longshore/trace")).expect("a flight recorder");
+    assert_eq!(flight.len(), 2, "one for each life");
+    let own = ["first.jsonl", "second.jsonl"].map(|name| bench.path().join(name));
+    for path in flight.iter().chain(&own) {
+        let text = std::fs::read_to_string(path).expect("a trace");
+        assert!(text.contains("\"rec\":\"step\""), "{}", path.display());
+        let home = bench.path().display().to_string();
+        for (what, found) in
+            [("a secret", MARK), ("a path", &home), ("the script", "All done"), ("a name", "local-")]
+        {
+            let line = text.lines().find(|line| line.contains(found));
+            assert_eq!(line, None, "{} has {what}", path.display());
+        }
+    }
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn a_recording_that_is_incomplete_is_told_at_the_end() {
+    let bench = bench();
+    let file = bench.path().join("run.jsonl");
+    let prompt = format!(
+        "longshore-double: {}",
+        json!([{ "shell": format!("/bin/rm '{}'", file.display()) }, { "say": "Done." }])
+    );
+    let output = local(&bench, &[&prompt, "--record", "run.jsonl"]).output().expect("it ran");
+    let (out, err) = texts(&output);
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(0), "Done.\n"),
+        "what was asked for is done: {err}"
+    );
+    let told = format!("warning: the recording {} is incomplete: ", file.display());
+    assert!(
+        err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"),
+        "{err}"
+    );
+    assert_eq!(bench.processes(), [""; 0]);
 }
 
 #[test]

@@ -132,6 +132,18 @@ pub enum Damage {
         /// How many.
         lost: u64,
     },
+    /// Sources that belong between others are not there.
+    #[error("{what}; what is in it is missing, and reading went on behind it")]
+    Absent {
+        /// Which ones, and why they are thought to have been there.
+        what: String,
+    },
+    /// An archive of sources ends before its end.
+    #[error("{why}; what came before it in the archive was used")]
+    Archive {
+        /// How.
+        why: String,
+    },
     /// A life begins that was there already.
     #[error("a header of what was read before; it was left out")]
     Again,

@@ -4,7 +4,8 @@ use super::error::ControlError;
 use super::health::Unanswered;
 use super::place::Place;
 use super::running::Running;
-use crate::health::TRACE_PATH;
+use crate::health::{TRACE_PATH, TRACE_REFUSED};
+use crate::trace_sink::Refusal;
 use std::path::PathBuf;
 
 /// The longest refusal that is shown, in characters.
@@ -32,6 +33,13 @@ impl Recording {
     /// The daemon's process id.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Whether the daemon's disk does not take the recording at the moment.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let said = self.answer.headers().get(TRACE_REFUSED)?.to_str().ok()?;
+        let (since, why) = said.split_once(' ')?;
+        Some(Refusal { since: since.parse().ok()?, why: why.chars().take(WORDS).collect() })
     }
 
     /// The next bytes, as they come; `None` at the end.

@@ -80,7 +80,11 @@ pub async fn run(demo: &cli::Demo, env: &Env, cwd: &Path) -> Result<Exit, Box<dy
             return Err(error);
         }
     };
+    let recordings = embedded.recordings.clone();
     let shown = show(embedded, begun, &place, &traces, &mut interrupts).await;
+    for incomplete in recordings.incomplete() {
+        tell(&format!("warning: {incomplete}"));
+    }
     if shown.is_err() {
         tell(&format!("what there is of the demo is in {}", place.dir().display()));
     }
@@ -126,11 +130,11 @@ async fn show(
     if let Some(why) = played.cut {
         tell(&format!("{why}; the daemon ends its runs and reports them (Ctrl-C hurries it)"));
     }
-    let Embedded { server, daemon } = embedded;
+    let Embedded { server, daemon, recordings } = embedded;
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
     server.stop().await;
-    let text = report::text(&rows, place, traces);
+    let text = report::text(&rows, place, traces, &recordings.incomplete());
     // Nobody reads it: then the exit code says it all.
     let _ = io::stdout().write_all(text.as_bytes());
     match report::complaint(&rows, played.cut) {
@@ -171,7 +175,7 @@ async fn play(
     played: &mut Played,
 ) -> Result<(), EmbeddedError> {
     embedded.ready().await?;
-    let Embedded { server, daemon } = embedded;
+    let Embedded { server, daemon, .. } = embedded;
     let staged = scenarios.iter().map(|scenario| scenario.stage(server, PROVIDER));
     played.staged = staged.collect::<Result<_, Refusal>>()?;
     let staged = &played.staged;

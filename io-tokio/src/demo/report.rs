@@ -1,5 +1,6 @@
 //! What happened: a table, the paths to look at, and whether all was as it should be.
 
+use crate::driver::Incomplete;
 use crate::local::place::Place;
 use crate::local::speech::one_line;
 use crate::plane::scenario::Scenario;
@@ -111,7 +112,7 @@ fn trouble(
 }
 
 /// All that there is to say on standard output.
-pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf]) -> String {
+pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf], incomplete: &[Incomplete]) -> String {
     let mut text = format!("\n{}\n\nWork directories\n", table(rows).trim_fmt());
     for row in rows {
         if let Some(dir) = &row.work_dir {
@@ -120,7 +121,8 @@ pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf]) -> String {
     }
     let _ = writeln!(text, "\nLog    {}", place.log().display());
     for trace in traces {
-        let _ = writeln!(text, "Trace  {}", trace.display());
+        let whole = incomplete.iter().all(|incomplete| incomplete.path != *trace);
+        let _ = writeln!(text, "Trace  {}{}", trace.display(), if whole { "" } else { " (incomplete)" });
     }
     let dir = place.dir().display();
     let _ = writeln!(text, "\nEverything is in {dir}; when you have seen it: rm -r {dir}");

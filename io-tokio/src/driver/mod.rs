@@ -32,7 +32,7 @@ mod space;
 pub use host::{CAPABILITIES, Host};
 pub use local::LocalDirectory;
 pub use outlook::Outlook;
-pub use record::Record;
+pub use record::{Incomplete, Record, Recordings};
 pub use recover::recover;
 
 use crate::alarm::Alarm;
@@ -225,6 +225,11 @@ impl Driver {
     /// A way to what the flight recorder has, if there is one.
     pub fn tap(&self) -> Option<Tap> {
         self.tapes.tap()
+    }
+
+    /// What becomes of the recordings of whole runs.
+    pub fn recordings(&self) -> Recordings {
+        self.tapes.recordings()
     }
 
     /// What is shared.

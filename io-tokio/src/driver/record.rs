@@ -1,6 +1,6 @@
 //! What is recorded of the core's history, and where.
 
-use crate::trace_sink::{Sink, SinkError, Tap};
+use crate::trace_sink::{Closed, Sink, SinkError, Tap};
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{Effect, ExitCause};
@@ -8,7 +8,9 @@ use longshore_core::event::Event;
 use longshore_core::rng::Seed;
 use longshore_core::time::Now;
 use longshore_core::trace::Header;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Somewhere to record to.
 #[derive(Clone, Debug)]
@@ -34,8 +36,62 @@ pub(super) const fn last_words(cause: ExitCause) -> &'static str {
     }
 }
 
+/// A recording of a whole run in which something is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incomplete {
+    /// Its file.
+    pub path: PathBuf,
+    /// Steps of the run, its beginning included.
+    pub steps: u64,
+    /// Those of them that are not in it.
+    pub lost: u64,
+    /// What went wrong last, if that is known.
+    pub why: Option<String>,
+}
+
+impl Incomplete {
+    fn of(path: PathBuf, closed: &Closed) -> Self {
+        Self { path, steps: closed.steps + 1, lost: closed.lost, why: closed.error.clone() }
+    }
+}
+
+impl fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recording {} is incomplete: ", self.path.display())?;
+        match self.lost {
+            0 => write!(f, "its end may be missing")?,
+            lost => write!(f, "{lost} of {} steps are missing", self.steps)?,
+        }
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
+    }
+}
+
+/// What became of the recordings of whole runs, for who wants to tell of it: known when the driver has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Recordings(Arc<Mutex<Vec<Incomplete>>>);
+
+impl Recordings {
+    /// Those in which something is missing.
+    pub fn incomplete(&self) -> Vec<Incomplete> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, one: Incomplete) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    }
+}
+
+/// One recording, and its file if it is of the whole run.
+struct Tape {
+    sink: Sink,
+    file: Option<PathBuf>,
+}
+
 /// All recordings of one life.
-pub(super) struct Tapes(Vec<Sink>);
+pub(super) struct Tapes {
+    all: Vec<Tape>,
+    recordings: Recordings,
+}
 
 impl Tapes {
     pub(super) fn start(
@@ -43,36 +99,51 @@ impl Tapes {
         (config, seed, now): (&Config, Seed, Now),
         first: &[Effect],
     ) -> Result<Self, SinkError> {
-        let mut sinks = Vec::new();
+        let mut all = Vec::new();
         for record in records {
             let header = Header::new("daemon", config.clone(), seed, now);
             match record {
-                Record::Whole(path) => sinks.push(Sink::file(path, header, first)?),
+                Record::Whole(path) => {
+                    all.push(Tape { sink: Sink::file(path, header, first)?, file: Some(path.clone()) });
+                }
                 Record::Flight { dir, budget } => match Sink::flight(dir, *budget, header, first) {
-                    Ok(sink) => sinks.push(sink),
+                    Ok(sink) => all.push(Tape { sink, file: None }),
                     Err(error) => tracing::warn!("the flight recorder is off: {error}"),
                 },
             }
         }
-        Ok(Self(sinks))
+        Ok(Self { all, recordings: Recordings::default() })
     }
 
     /// A way to what the flight recorder has, if there is one.
     pub(super) fn tap(&self) -> Option<Tap> {
-        self.0.iter().find_map(Sink::tap)
+        self.all.iter().find_map(|tape| tape.sink.tap())
+    }
+
+    pub(super) fn recordings(&self) -> Recordings {
+        self.recordings.clone()
     }
 
     pub(super) fn step(&mut self, now: Now, event: &Event, effects: &[Effect], daemon: &Daemon) {
-        for sink in &mut self.0 {
+        for Tape { sink, .. } in &mut self.all {
             sink.step(now, event, effects, daemon);
         }
     }
 
     pub(super) fn close(&mut self, why: &str, daemon: &Daemon) {
-        for sink in self.0.drain(..) {
+        for Tape { sink, file } in self.all.drain(..) {
             let closed = sink.close(why, daemon);
             if closed.lost > 0 || closed.error.is_some() {
-                tracing::warn!(lost = closed.lost, error = closed.error, "the trace is not complete");
+                let at = file.as_ref().map(|file| tracing::field::display(file.display()));
+                tracing::warn!(
+                    lost = closed.lost,
+                    error = closed.error,
+                    file = at,
+                    "the trace is not complete"
+                );
+                if let Some(file) = file {
+                    self.recordings.add(Incomplete::of(file, &closed));
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! `GET /trace`: what the flight recorder has, as one trace that ends with the last step.
 
 use super::server::plain;
-use crate::trace_sink::{Drawn, Tap};
+use crate::trace_sink::{Drawn, Refusal, Tap};
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use std::io;
@@ -12,6 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where it is asked for.
 pub(crate) const PATH: &str = "/trace";
+
+/// The header that says that nothing is recorded at the moment: since when (RFC 3339), a blank, and why.
+pub(crate) const REFUSED: HeaderName = HeaderName::from_static("longshore-trace-refused");
 
 /// Answers that may be on their way at once: each holds all segments open.
 const AT_ONCE: usize = 4;
@@ -42,7 +45,13 @@ impl Recording {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "the trace is being read by too many already");
         };
         match tap.draw().await {
-            Ok(lines) => body(Answer { lines, _reader: reader }),
+            Ok((lines, refusal)) => {
+                let mut answer = body(Answer { lines, _reader: reader });
+                if let Some(said) = refusal.as_ref().and_then(in_a_header) {
+                    answer.headers_mut().insert(REFUSED, said);
+                }
+                answer
+            }
             Err(error) => {
                 tracing::warn!(%error, "the flight recorder's directory cannot be read");
                 plain(
@@ -52,6 +61,13 @@ impl Recording {
             }
         }
     }
+}
+
+/// `None` if it cannot be said, which no text is known to do.
+fn in_a_header(refusal: &Refusal) -> Option<HeaderValue> {
+    let visible = |c: char| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' };
+    let said: String = format!("{} {}", refusal.since, refusal.why).chars().map(visible).collect();
+    HeaderValue::from_str(&said).ok()
 }
 
 /// Reads only as fast as it is read, and on a thread that may wait for the disk.

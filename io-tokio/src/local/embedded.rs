@@ -3,7 +3,7 @@
 use super::interrupts::Interrupts;
 use super::place::Place;
 use crate::config::{Env, Settings};
-use crate::driver::Record;
+use crate::driver::{Record, Recordings};
 use crate::log::{Redactor, Registration};
 use crate::plane::{Config, Refusal, Server, StartError};
 use crate::service::{ServeError, Service, Start};
@@ -68,6 +68,8 @@ pub enum EmbeddedError {
 pub(crate) struct Embedded {
     pub(crate) server: Server,
     pub(crate) daemon: Daemon,
+    /// What becomes of what is recorded.
+    pub(crate) recordings: Recordings,
 }
 
 /// The daemon.
@@ -115,9 +117,9 @@ impl Embedded {
             only: Some(PROVIDER),
         };
         let service = Service::new(start)?;
-        let events = service.events();
+        let (events, recordings) = (service.events(), service.recordings());
         let daemon = Daemon { events, run: tokio::spawn(service.run()), _token: token };
-        Ok(Self { server, daemon })
+        Ok(Self { server, daemon, recordings })
     }
 
     /// Waits until the daemon can take tasks.

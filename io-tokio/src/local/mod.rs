@@ -20,7 +20,7 @@ pub use embedded::EmbeddedError;
 
 use crate::cli::{Exit, Local};
 use crate::config::{Env, Flags, Settings};
-use crate::driver::Record;
+use crate::driver::{Record, Recordings};
 use crate::log::{self, Redactor};
 use crate::plane::{State, Subject, Task, TaskSpec};
 use crate::service::{self, ServeError};
@@ -157,6 +157,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
             return Err(error.into());
         }
     };
+    let _incomplete = TellsIncomplete(embedded.recordings.clone());
     let earlier = match local.resume {
         None => None,
         Some(_) => Some(embedded.server.tasks().into_iter().max_by_key(|row| row.order)),
@@ -176,7 +177,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         earlier.as_ref().filter(|row| row.as_ref().is_some_and(|row| row.state.is_terminal()))
     {
         // What is over needs no agent.
-        let Embedded { server, daemon } = embedded;
+        let Embedded { server, daemon, .. } = embedded;
         let _ = daemon.stop(PATIENCE, &mut interrupts).await;
         let _ = speech.hear(&server.transcript(&row.id));
         server.stop().await;
@@ -214,13 +215,24 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         // A task that has ended meanwhile stays as it is.
         let _ = embedded.server.cancel(&task);
     }
-    let Embedded { server, daemon } = embedded;
+    let Embedded { server, daemon, .. } = embedded;
     daemon.stop(PATIENCE, &mut interrupts).await.map_err(with_log)?;
     let row = server.task(&task);
     // Messages may come after the report; a reader that is gone has been dealt with.
     let _ = speech.hear(&server.transcript(&task));
     server.stop().await;
     Ok(conclude(row.as_ref(), &place, &mut speech))
+}
+
+/// Says of recordings that are incomplete, however the command ends.
+struct TellsIncomplete(Recordings);
+
+impl Drop for TellsIncomplete {
+    fn drop(&mut self) {
+        for incomplete in self.0.incomplete() {
+            tell(&format!("warning: {incomplete}"));
+        }
+    }
 }
 
 /// Neither this nor the demo has a use for a server.
@@ -276,7 +288,7 @@ async fn follow<O: Write, E: Write>(
     speech: &mut Speech<O, E>,
     interrupts: &mut Interrupts,
 ) -> Result<Option<&'static str>, EmbeddedError> {
-    let Embedded { server, daemon } = embedded;
+    let Embedded { server, daemon, .. } = embedded;
     loop {
         let seen = speech.seen();
         let news = server.wait_until(LOOK, |plane| {

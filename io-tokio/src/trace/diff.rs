@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Diff {
-    /// The first trace; each may be a directory of a flight recorder, one may be - for standard input, and they may be packed by gzip or zstd
+    /// The first trace; each may be a directory of a flight recorder or a tar archive of it, one may be - for standard input, and they may be packed by gzip or zstd
     pub a: PathBuf,
     /// The trace to compare it with
     pub b: PathBuf,

@@ -5,7 +5,7 @@ use super::tally::Tally;
 use crate::cli::{Exit, Which};
 use crate::config::Env;
 use crate::control::{self, ControlError, Place, Recorded};
-use crate::trace_sink::Drawn;
+use crate::trace_sink::{Drawn, Refusal, absent};
 use jiff::Timestamp;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,20 @@ pub enum DumpError {
         /// Where it would be.
         dir: PathBuf,
     },
+    /// The daemon cannot record, and nothing is left of what it has recorded before.
+    #[error(
+        "there is nothing recorded in {}: the daemon cannot record there since {since:.0} ({why}). Make room, or mend the directory: it tries \
+         again every 10 s while anything happens, and what is recorded from then on can be dumped",
+        dir.display()
+    )]
+    Refused {
+        /// The flight recorder's directory.
+        dir: PathBuf,
+        /// Since when.
+        since: Timestamp,
+        /// What the system says.
+        why: String,
+    },
     /// The directory cannot be read.
     #[error("the flight recorder's directory {} cannot be read: {error}", dir.display())]
     Dir {
@@ -52,6 +66,13 @@ pub enum DumpError {
         /// Why not.
         error: io::Error,
     },
+}
+
+impl DumpError {
+    /// Whether what was typed is wrong: a port or a profile that there cannot be.
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Control(ControlError::Config(_) | ControlError::UnknownProfile { .. }))
+    }
 }
 
 /// Where the trace is from.
@@ -78,8 +99,10 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     };
     // What the daemon says of itself is for people, who may have closed standard error.
     let mut say = |line: &str| drop(writeln!(err, "{line}"));
+    let mut refusal = None;
     let source = match control::recorded(&place).await {
         Ok(Recorded::From(mut daemon)) => {
+            refusal = daemon.refusal();
             while let Some(bytes) = daemon.next().await? {
                 pass(&bytes)?;
             }
@@ -98,12 +121,26 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
             from_disk(&place, pass)?
         }
     };
-    if tally.steps == 0 {
-        return Err(DumpError::Nothing { dir: place.trace_dir() });
+    let dir = place.trace_dir();
+    // What begins anew may have no step yet, but a checkpoint.
+    if tally.segments == 0 {
+        return Err(match refusal {
+            Some(Refusal { since, why }) => DumpError::Refused { dir, since, why },
+            None => DumpError::Nothing { dir },
+        });
     }
     let name = output.name();
     output.finish()?;
     say(&summary(&name, &tally, &source));
+    // Of a directory that cannot be read so much has come as could.
+    for what in absent(&dir).unwrap_or_default() {
+        say(&format!("warning: {}: {what}; what was in it is missing", dir.display()));
+    }
+    if let Some(Refusal { since, why }) = refusal {
+        say(&format!(
+            "warning: the daemon cannot record since {since:.0} ({why}): steps since then are missing; it tries again every 10 s while anything happens"
+        ));
+    }
     Ok(Exit::Success)
 }
 

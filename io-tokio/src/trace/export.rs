@@ -17,7 +17,7 @@ pub struct Export {
     /// As trace events of Chrome, which ui.perfetto.dev shows
     #[arg(long, group = "format")]
     pub chrome: bool,
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Write to this file, which is not there yet, instead of standard output
     #[arg(short, long, value_name = "FILE")]

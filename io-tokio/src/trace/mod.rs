@@ -84,7 +84,10 @@ pub fn perform(command: &TraceCommand, runtime: &Runtime, env: &Env, cwd: &Path)
     let done = match command {
         TraceCommand::Dump(asked) => match runtime.block_on(dump(asked, env, cwd, &mut err)) {
             Ok(exit) => Ok(exit),
-            Err(error) => writeln!(err, "{}", explain(&error, false)).map(|()| Exit::Failed),
+            Err(error) => {
+                let exit = if error.is_usage() { Exit::Code(2) } else { Exit::Failed };
+                writeln!(err, "{}", explain(&error, false)).map(|()| exit)
+            }
         },
         TraceCommand::Import(asked) => match import(asked, cwd, &mut err) {
             Ok(exit) => Ok(exit),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Shrink {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// The rule that is broken, such as I5. Default: the first one
     #[arg(long, value_name = "ID", value_parser = broken)]

@@ -1,6 +1,9 @@
 //! What a flight recorder has, as one stream of whole lines, while it goes on recording.
 
-use super::segments::segments;
+use super::segments::pieces;
+use crate::unpack::{Stream, unpacked};
+use longshore_core::trace::MAX_LINE;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -21,15 +24,20 @@ pub(super) struct Piece {
 }
 
 /// The whole lines of segments, oldest first, in pieces of whole lines. A last line without its end, and a segment without a whole header, are left
-/// out: so the pieces one after another are a trace.
-#[derive(Debug)]
+/// out: so the pieces one after another are a trace. Segments that somebody packed are unpacked; of one that is damaged comes what can be read.
 pub struct Drawn {
     pieces: vec::IntoIter<Piece>,
-    now: Option<io::Take<File>>,
+    now: Option<Stream>,
     /// What has been read of a line.
     begun: Vec<u8>,
     /// Whether nothing of the segment has been given out.
     fresh: bool,
+}
+
+impl fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drawn").field("pieces", &self.pieces).finish_non_exhaustive()
+    }
 }
 
 impl Drawn {
@@ -43,40 +51,46 @@ impl Drawn {
     /// # Errors
     /// If the directory or a segment cannot be read.
     pub fn of_dir(dir: &Path) -> io::Result<Self> {
-        let mut pieces = Vec::new();
-        for path in segments(dir)? {
-            match File::open(path) {
-                Ok(file) => pieces.push(Piece { len: file.metadata()?.len(), file }),
-                // It had to make room for a newer one.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Self::new(pieces))
+        Ok(Self::new(pieces(dir, |_, len| len)?))
     }
 
     /// Reads on. Returns whole lines, or nothing where there are none yet or the segment is over.
     fn read_on(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some(now) = &mut self.now else { return Ok(None) };
-        let read = now.by_ref().take(READ_BYTES as u64).read_to_end(&mut self.begun)?;
+        let over = match now.by_ref().take(READ_BYTES as u64).read_to_end(&mut self.begun) {
+            Ok(read) => read == 0,
+            // It was damaged since it was packed. Who reads the trace sees what is missing.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+            {
+                true
+            }
+            Err(error) => return Err(error),
+        };
         let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if self.fresh && whole > 0 && !self.begun.starts_with(HEADER) {
-            // Without its header nothing of it can be understood.
-            self.now = None;
+        // Without its header nothing of it can be understood, and a line of that length is none of a trace.
+        let useless = match whole {
+            0 => self.begun.len() > MAX_LINE,
+            _ => self.fresh && !self.begun.starts_with(HEADER),
+        };
+        let mut lines = None;
+        if whole > 0 && !useless {
+            self.fresh = false;
+            let rest = self.begun.split_off(whole);
+            lines = Some(std::mem::replace(&mut self.begun, rest));
         }
-        if read == 0 {
+        if over || useless {
             self.now = None;
-        }
-        if self.now.is_none() {
             self.begun.clear();
-            return Ok(None);
         }
-        if whole == 0 {
-            return Ok(None);
-        }
-        self.fresh = false;
-        let rest = self.begun.split_off(whole);
-        Ok(Some(std::mem::replace(&mut self.begun, rest)))
+        Ok(lines)
+    }
+
+    /// Opens the next segment; `None` if there is none.
+    fn open_next(&mut self) -> Option<io::Result<()>> {
+        let Piece { file, len } = self.pieces.next()?;
+        self.fresh = true;
+        Some(unpacked(file.take(len)).map(|stream| self.now = Some(stream)))
     }
 }
 
@@ -85,11 +99,11 @@ impl Iterator for Drawn {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if self.now.is_none() {
-                let Piece { file, len } = self.pieces.next()?;
-                (self.now, self.fresh) = (Some(file.take(len)), true);
-            }
-            match self.read_on() {
+            let read = match &self.now {
+                Some(_) => self.read_on(),
+                None => self.open_next()?.map(|()| None),
+            };
+            match read {
                 Ok(Some(lines)) => return Some(Ok(lines)),
                 Ok(None) => {}
                 Err(error) => {

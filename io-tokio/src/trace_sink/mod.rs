@@ -5,6 +5,7 @@
 //! replayable again. What waits in memory when the process is killed is lost: at most the last [`FLUSH_AFTER`].
 
 mod drawn;
+mod names;
 mod queue;
 mod segments;
 mod tap;
@@ -15,8 +16,9 @@ pub(crate) mod tests;
 mod writer;
 
 pub use drawn::Drawn;
-pub use segments::segments;
-pub use tap::Tap;
+pub use names::{SegmentName, absent_between};
+pub use segments::{absent, segments};
+pub use tap::{Refusal, Tap};
 
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::Effect;
@@ -71,14 +73,6 @@ pub enum SinkError {
     Budget {
         /// What was asked for.
         got: u64,
-    },
-    /// The directory cannot be used.
-    #[error("the flight recorder cannot use {}: {error}", dir.display())]
-    Dir {
-        /// Which one.
-        dir: PathBuf,
-        /// Why not.
-        error: io::Error,
     },
     /// The file exists.
     #[error("{} exists already: name a file that does not, or move it away", path.display())]
@@ -168,18 +162,18 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Starts a flight recorder: segments in `dir` (made if it is not there, mode 0700) that together take at most `budget`
-    /// bytes. `header` says how the daemon was created, `first` are the effects of its creation.
+    /// Starts a flight recorder: segments in `dir` (made whenever it is not there, mode 0700) that together take at most `budget`
+    /// bytes. `header` says how the daemon was created, `first` are the effects of its creation. A directory that cannot be used is
+    /// tried again like a disk that refuses.
     ///
     /// # Errors
-    /// If the directory cannot be used or the budget is below [`MIN_BUDGET`].
+    /// If the budget is below [`MIN_BUDGET`], or there can be no thread.
     pub fn flight(dir: &Path, budget: u64, header: Header, first: &[Effect]) -> Result<Self, SinkError> {
         if budget < MIN_BUDGET {
             return Err(SinkError::Budget { got: budget });
         }
         let shares = Shares { segment: budget / 4 };
-        let segments = Segments::open(dir, budget, shares.segment)
-            .map_err(|error| SinkError::Dir { dir: dir.to_owned(), error })?;
+        let segments = Segments::new(dir, budget, shares.segment);
         Self::start(Writer::new(Output::Flight(segments), None), Some(shares), header, first)
     }
 
@@ -312,7 +306,10 @@ impl Sink {
                 self.failed(first, self.now, "the disk is too slow for the trace".to_owned());
                 self.tell_once(first);
             }
-            Pushed::Failed(failed) => self.failed(failed.from, later, failed.error),
+            Pushed::Failed(failed) => {
+                let retry = if failed.at_once { self.now } else { later };
+                self.failed(failed.from, retry, failed.error);
+            }
         }
         if cut.is_some() {
             self.filled = 0;
@@ -354,7 +351,7 @@ impl Sink {
             Some(_) => self
                 .gap_before(lost.from, count)
                 .and_then(|()| self.rotation(after))
-                .map(|cut| Some(Cut { first: lost.from, ..cut })),
+                .and_then(|cut| self.note_why(lost.from).map(|()| Some(Cut { first: lost.from, ..cut }))),
             None => self
                 .gap_before(lost.from, count)
                 .and_then(|()| encode::checkpoint(&mut self.line, self.n, after))
@@ -368,6 +365,13 @@ impl Sink {
 
     fn gap_before(&mut self, from: StepNumber, count: u64) -> serde_json::Result<()> {
         if count > 0 { encode::gap(&mut self.line, from, count) } else { Ok(()) }
+    }
+
+    /// Says in the new segment what is missing before it: the gap itself is in the one before, which may be gone.
+    fn note_why(&mut self, from: StepNumber) -> serde_json::Result<()> {
+        let why = self.error.as_deref().unwrap_or("nobody knows why");
+        let told = format!("the steps from {from} to {} are missing: {why}", self.n);
+        encode::note(&mut self.line, self.n, &told)
     }
 
     /// Begins as in the middle of a life, of which so many steps could not be kept.

@@ -1,7 +1,7 @@
 //! What waits to be written: bytes between the driver, which never waits, and one writing thread, which sleeps while there
 //! are none.
 
-use super::drawn::Piece;
+use super::tap::Written;
 use super::{FLUSH_AFTER, FLUSH_BYTES, QUEUE_BYTES};
 use longshore_core::trace::StepNumber;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Who wants to see what has been written so far.
-pub(super) type Asked = oneshot::Sender<io::Result<Vec<Piece>>>;
+pub(super) type Asked = oneshot::Sender<io::Result<Written>>;
 
 /// Whole lines, in order.
 #[derive(Debug, Default)]
@@ -46,6 +46,8 @@ pub(super) struct Failed {
     pub(super) from: StepNumber,
     /// Why.
     pub(super) error: String,
+    /// Whether it is worth a try at once, and not after a while.
+    pub(super) at_once: bool,
 }
 
 /// What became of lines that were pushed.

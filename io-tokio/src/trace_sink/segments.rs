@@ -2,16 +2,17 @@
 //! what an earlier process recorded before it crashed stays until newer segments need its room.
 
 use super::drawn::Piece;
+use super::names::{SegmentName, absent_between};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-const PREFIX: &str = "flight-";
-const SUFFIX: &str = ".jsonl";
 
 /// Most segments that are kept: a daemon that is restarted again and again leaves many small ones.
 pub(super) const MOST_SEGMENTS: usize = 64;
+
+/// For messages.
+const IN_PLACE: &str = "stands where the flight recorder's directory has to be (move it away, or mend it)";
 
 /// Most numbers that are tried for a new segment, if somebody else makes some at the same time.
 const TRIES: usize = 16;
@@ -19,30 +20,67 @@ const TRIES: usize = 16;
 /// One segment on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Segment {
-    number: u64,
+    name: SegmentName,
     path: PathBuf,
 }
 
-/// The segments of a flight recorder in `dir`, oldest first.
+/// The segments of a flight recorder in `dir`, oldest first, also those that somebody packed. Of one that is there twice, plain and packed, the
+/// plain one.
 ///
 /// # Errors
 /// If the directory cannot be read.
 pub fn segments(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    Ok(list(dir)?.into_iter().map(|segment| segment.path).collect())
+    Ok(once_each(dir)?.into_iter().map(|segment| segment.path).collect())
 }
 
+/// What is not there between the segments in `dir`, a line for each hole.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn absent(dir: &Path) -> io::Result<Vec<String>> {
+    let numbers: Vec<u64> = once_each(dir)?.iter().map(|segment| segment.name.number).collect();
+    Ok(numbers.windows(2).filter_map(|pair| absent_between(pair[0], pair[1])).collect())
+}
+
+fn once_each(dir: &Path) -> io::Result<Vec<Segment>> {
+    let mut all = list(dir)?;
+    all.dedup_by_key(|segment| segment.name.number);
+    Ok(all)
+}
+
+/// All files that are called as a segment.
 fn list(dir: &Path) -> io::Result<Vec<Segment>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        let digits = name.and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
-        if let Some(number) = digits.and_then(|digits| digits.parse().ok()) {
-            all.push(Segment { number, path });
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(SegmentName::parse);
+        // One that is a pipe would be waited for without an end, and one that is a directory cannot make room.
+        if let Some(name) = name.filter(|_| fs::metadata(&path).is_ok_and(|meta| meta.is_file())) {
+            all.push(Segment { name, path });
         }
     }
     all.sort_unstable();
     Ok(all)
+}
+
+/// All segments in `dir`, opened, of each as much as `length` says of its path and its size.
+pub(super) fn pieces(dir: &Path, length: impl Fn(&Path, u64) -> u64) -> io::Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    for Segment { path, .. } in once_each(dir)? {
+        let file = match File::open(&path) {
+            // It had to make room for a newer one, or somebody tidied up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let len = length(&path, file.metadata()?.len());
+        pieces.push(Piece { file, len });
+    }
+    Ok(pieces)
+}
+
+/// Whether there is no file or directory of the name: one of the directories in it may be something else.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Makes segments.
@@ -52,35 +90,58 @@ pub(super) struct Segments {
     budget: u64,
     /// No segment is longer.
     longest: u64,
+    /// The number of the next one; it is more if there are such in the directory.
     next: u64,
     /// The one that is written, if it could be made.
     newest: Option<PathBuf>,
 }
 
 impl Segments {
-    /// Makes the directory, for its owner alone.
-    pub(super) fn open(dir: &Path, budget: u64, longest: u64) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let mode = fs::metadata(dir)?.permissions().mode() & 0o777;
+    /// Nothing is asked of the disk before there is something to write.
+    pub(super) fn new(dir: &Path, budget: u64, longest: u64) -> Self {
+        Self { dir: dir.to_owned(), budget, longest, next: 1, newest: None }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes the directory, for its owner alone, if it is not there.
+    fn make_dir(&self) -> io::Result<()> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
+        made.map_err(|error| match error.kind() {
+            // What a link leads to may be on a disk that is not mounted, and is not made in its place.
+            io::ErrorKind::AlreadyExists if self.dir.is_symlink() => {
+                io::Error::new(error.kind(), format!("a link that leads to no directory {IN_PLACE}"))
+            }
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                io::Error::new(error.kind(), format!("something that is no directory {IN_PLACE}"))
+            }
+            _ => error,
+        })?;
+        let mode = fs::metadata(&self.dir)?.permissions().mode() & 0o777;
         if mode != 0o700 {
-            fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+            fs::set_permissions(&self.dir, Permissions::from_mode(0o700))?;
         }
-        let next = list(dir)?.last().map_or(1, |last| last.number.saturating_add(1));
-        Ok(Self { dir: dir.to_owned(), budget, longest, next, newest: None })
+        Ok(())
     }
 
     /// A new, empty segment, after room was made for it.
     pub(super) fn create(&mut self) -> io::Result<File> {
         self.newest = None;
+        self.make_dir()?;
         self.make_room()?;
         let mut last = None;
         for _ in 0..TRIES {
-            let path = self.dir.join(format!("{PREFIX}{:010}{SUFFIX}", self.next));
-            self.next = self.next.saturating_add(1);
+            let path = self.dir.join(SegmentName::new(self.next).to_string());
             match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    last = Some(error);
+                    self.next = self.next.saturating_add(1);
+                }
                 Err(error) => return Err(error),
                 Ok(file) => {
+                    self.next = self.next.saturating_add(1);
                     self.newest = Some(path);
                     return Ok(file);
                 }
@@ -89,25 +150,44 @@ impl Segments {
         Err(last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// All segments, opened; of the newest the first `whole` bytes.
-    pub(super) fn pieces(&self, whole: u64) -> io::Result<Vec<Piece>> {
-        let mut pieces = Vec::new();
-        for Segment { path, .. } in list(&self.dir)? {
-            let file = match File::open(&path) {
-                // Somebody tidied up.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                opened => opened?,
-            };
-            let len = if self.newest.as_ref() == Some(&path) { whole } else { file.metadata()?.len() };
-            pieces.push(Piece { file, len });
+    /// Takes back the newest segment, of which nothing was written. A disk that is full would be given one after another otherwise, and
+    /// each of them takes the place of one that has something.
+    pub(super) fn take_back(&mut self) {
+        if let Some(path) = self.newest.take()
+            && fs::remove_file(path).is_ok()
+        {
+            self.next -= 1;
         }
-        Ok(pieces)
     }
 
-    fn make_room(&self) -> io::Result<()> {
+    /// Whether the newest segment is still this file: somebody may have removed it, or moved its directory away.
+    pub(super) fn is_newest(&self, file: &File) -> io::Result<bool> {
+        let Some(path) = &self.newest else { return Ok(true) };
+        let (here, there) = (file.metadata()?, fs::symlink_metadata(path));
+        match there {
+            Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All segments, opened; of the newest the first `whole` bytes.
+    pub(super) fn pieces(&self, whole: u64) -> io::Result<Vec<Piece>> {
+        let length = |path: &Path, len| if self.newest.as_deref() == Some(path) { whole } else { len };
+        match pieces(&self.dir, length) {
+            // Nothing could be written, or it was removed.
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
+            pieces => pieces,
+        }
+    }
+
+    /// Removes the oldest segments, and sees which number comes next.
+    fn make_room(&mut self) -> io::Result<()> {
+        let all = list(&self.dir)?;
+        let past = all.last().map_or(1, |last| last.name.number.saturating_add(1));
+        self.next = self.next.max(past);
         let size = |segment: &Segment| fs::symlink_metadata(&segment.path).map_or(0, |meta| meta.len());
-        let all: Vec<(u64, Segment)> =
-            list(&self.dir)?.into_iter().map(|segment| (size(&segment), segment)).collect();
+        let all: Vec<(u64, Segment)> = all.into_iter().map(|segment| (size(&segment), segment)).collect();
         let (mut bytes, mut count) = (all.iter().map(|(size, _)| size).sum::<u64>(), all.len());
         for (size, segment) in all {
             if bytes.saturating_add(self.longest) <= self.budget && count < MOST_SEGMENTS {

@@ -1,9 +1,11 @@
 //! What is seen of a flight recorder while it records, and what is said of its troubles.
 
 use super::queue::Pushed;
+use super::segments::MOST_SEGMENTS;
 use super::tests::life::Life;
 use super::tests::{header, record};
 use super::*;
+use crate::trace::input::tests::{gzip, zstd};
 use longshore_core::trace::{Mode, Reader, Record, Replay, Report};
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +13,13 @@ use tempfile::TempDir;
 use tracing::{Level, Metadata};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
+
+/// What a recorder gives that is refused nothing.
+async fn draw(tap: &Tap) -> Drawn {
+    let (drawn, refusal) = tap.draw().await.expect("drawn");
+    assert_eq!(refusal, None);
+    drawn
+}
 
 fn all(drawn: Drawn) -> Vec<u8> {
     drawn.flat_map(|lines| lines.expect("reads")).collect()
@@ -37,7 +46,7 @@ async fn what_is_drawn_at_any_moment_ends_with_the_last_step_and_replays() {
     let mut segments_seen = 0;
     for steps in [0, 1, 3, 1000, 2500, 7, 2500, 2500, 1] {
         record(&mut sink, &mut life, steps);
-        let (report, last) = replayed(&all(tap.draw().await.expect("drawn")));
+        let (report, last) = replayed(&all(draw(&tap).await));
         assert_eq!((last, report.gaps, report.skipped), (Some(life.n), 0, 0));
         assert_eq!(report.compared, report.steps);
         segments_seen = report.segments;
@@ -55,7 +64,7 @@ async fn what_is_drawn_stays_whole_while_its_segments_go() {
     let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), first).expect("starts");
     record(&mut sink, &mut life, 2000);
     let n = life.n;
-    let drawn = sink.tap().expect("a flight recorder").draw().await.expect("drawn");
+    let drawn = draw(&sink.tap().expect("a flight recorder")).await;
     let before = segments(dir.path()).expect("lists");
     while segments(dir.path()).expect("lists").contains(&before[0]) {
         record(&mut sink, &mut life, 500);
@@ -83,6 +92,111 @@ fn of_a_directory_come_whole_lines_of_whole_segments() {
     let (report, last) = replayed(&all(Drawn::of_dir(dir.path()).expect("reads")));
     assert_eq!((report.segments, report.lives, last), (2, 2, Some(300)));
     assert_eq!((report.steps, report.compared, report.torn), (601, 601, None));
+}
+
+/// Somebody packed the segments of a recorder that had ended, and then it was started again.
+#[test]
+fn segments_that_were_packed_are_given_too_and_count_for_numbers_and_room() {
+    let dir = TempDir::new().expect("temp");
+    let mut life = Life::new(6);
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 6000);
+    sink.close("stopped", &life.daemon);
+    let plain = all(Drawn::of_dir(dir.path()).expect("reads"));
+    let found = segments(dir.path()).expect("lists");
+    assert!(found.len() > 2, "{found:?}");
+    for (n, path) in found.iter().enumerate() {
+        let text = fs::read(path).expect("reads");
+        let (packed, end) = match n % 3 {
+            0 => (gzip(&text), "gz"),
+            1 => (zstd(&text), "zst"),
+            // It is there twice, and half of the copy is.
+            _ => (gzip(&text[..text.len() / 2]), "gz"),
+        };
+        fs::write(path.with_extension(format!("jsonl.{end}")), packed).expect("writes");
+        if n % 3 < 2 {
+            fs::remove_file(path).expect("removes");
+        }
+    }
+    assert!(all(Drawn::of_dir(dir.path()).expect("reads")) == plain);
+    let size = |path: &PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+    // A pipe and a directory that are called as segments are none.
+    let odd = |number: u64| dir.path().join(SegmentName::new(number).to_string());
+    fs::create_dir(odd(1 << 40)).expect("makes");
+    rustix::fs::mkfifoat(rustix::fs::CWD, odd(1 << 41), rustix::fs::Mode::RUSR).expect("makes");
+
+    let next = found.len() as u64 + 1;
+    let mut life = Life::new(7);
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    record(&mut sink, &mut life, 12_000);
+    sink.close("stopped", &life.daemon);
+    let after = segments(dir.path()).expect("lists");
+    assert!(after.iter().all(|path| !path.to_string_lossy().contains("jsonl.")), "they made room: {after:?}");
+    assert!(after.iter().all(|path| *path >= odd(next)), "{after:?}");
+    assert!(after.iter().map(size).sum::<u64>() <= MIN_BUDGET);
+    assert_eq!(absent(dir.path()).expect("lists"), [""; 0]);
+    fs::remove_file(&after[1]).expect("removes");
+    let name = after[1].file_name().expect("a name").display();
+    assert_eq!(absent(dir.path()).expect("lists"), [format!("{name} is not there")]);
+}
+
+/// A disk that is full takes a name and no byte. Each try once left an empty segment, and each of those took the place of one that had something.
+#[test]
+fn a_segment_of_which_nothing_could_be_written_is_taken_back() {
+    let dir = TempDir::new().expect("temp");
+    let mut flight = Segments::new(dir.path(), MIN_BUDGET, MIN_BUDGET / 4);
+    for _ in 0..2 * MOST_SEGMENTS {
+        let file = flight.create().expect("makes");
+        assert!(flight.is_newest(&file).expect("looks"));
+        flight.take_back();
+    }
+    let file = flight.create().expect("makes");
+    let found = segments(dir.path()).expect("lists");
+    assert!(found.len() == 1 && found[0].ends_with("flight-0000000001.jsonl"), "{found:?}");
+    fs::rename(&found[0], dir.path().join("elsewhere")).expect("moves");
+    assert!(!flight.is_newest(&file).expect("looks"));
+    fs::write(&found[0], "another file").expect("writes");
+    assert!(!flight.is_newest(&file).expect("looks"));
+}
+
+/// What is asked for while nothing can be recorded comes with the reason.
+#[tokio::test]
+async fn while_the_disk_refuses_that_is_said_with_what_is_there() {
+    let temp = TempDir::new().expect("temp");
+    let dir = temp.path().join("trace");
+    fs::write(&dir, "").expect("writes");
+    let mut life = Life::new(4);
+    let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    let tap = sink.tap().expect("a flight recorder");
+    record(&mut sink, &mut life, 3);
+    let refused = loop {
+        match tap.draw().await {
+            Ok((_, Some(refusal))) => break refusal,
+            Ok((_, None)) => record(&mut sink, &mut life, 1),
+            Err(error) => panic!("{error}: what is there is given"),
+        }
+    };
+    assert!(refused.why.contains("no directory stands where") && refused.since <= jiff::Timestamp::now());
+    fs::remove_file(&dir).expect("removes");
+    let failed = life.n;
+    let drawn = loop {
+        record(&mut sink, &mut life, 1);
+        match tap.draw().await.expect("drawn") {
+            (drawn, None) => break drawn,
+            (_, Some(refusal)) => assert_eq!(refusal, refused, "since then"),
+        }
+        assert!(life.n < failed + 10_000, "it is tried again when time has passed");
+    };
+    record(&mut sink, &mut life, 5);
+    let before = all(drawn).len();
+    let (report, last) = replayed(&all(draw(&tap).await));
+    assert!(before > 0 && report.compared >= 5);
+    assert_eq!(last, Some(life.n));
+
+    fs::remove_dir_all(&dir).expect("removes");
+    let (drawn, refusal) = tap.draw().await.expect("drawn");
+    assert_eq!(all(drawn).len(), 0);
+    assert!(refusal.is_some_and(|refusal| refusal.why.contains("was removed or moved away")));
 }
 
 /// Counts what is logged, from warnings on.

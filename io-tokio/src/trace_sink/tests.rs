@@ -38,7 +38,7 @@ fn mode(path: &Path) -> u32 {
 
 fn size(dir: &Path) -> u64 {
     // A segment may be removed between being listed and being looked at.
-    let sizes = segments(dir).expect("lists").into_iter().filter_map(|path| fs::metadata(path).ok());
+    let sizes = segments(dir).unwrap_or_default().into_iter().filter_map(|path| fs::metadata(path).ok());
     sizes.map(|meta| meta.len()).sum()
 }
 
@@ -157,6 +157,12 @@ fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
     assert_eq!((report.compared, report.end.as_deref()), (report.steps, Some("stopped")));
 }
 
+/// Whether a segment has its header.
+fn is_begun(dir: &Path) -> bool {
+    let is_begun = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.len() > 0);
+    segments(dir).is_ok_and(|found| found.iter().any(is_begun))
+}
+
 /// Records until it is known that the disk refuses.
 fn until_refused(sink: &mut Sink, life: &mut Life) {
     while sink.lost.is_none() {
@@ -179,39 +185,80 @@ fn until_taken_again(sink: &mut Sink, life: &mut Life) {
 fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
     let temp = TempDir::new().expect("temp");
     let dir = temp.path().join("trace");
+    let away = temp.path().join("away");
     let mut life = Life::new(10);
     let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
-    while segments(&dir).expect("lists").is_empty() {
+    while !is_begun(&dir) {
         std::thread::yield_now();
     }
-    fs::rename(&dir, temp.path().join("away")).expect("moves");
     // The next segment cannot be made.
-    until_refused(&mut sink, &mut life);
-    fs::create_dir(&dir).expect("makes");
+    rustix::fs::rename(&dir, &away)
+        .and_then(|()| rustix::fs::symlink("nowhere/at/all", &dir))
+        .expect("moves");
+    while sink.error.as_ref().is_none_or(|error| error.contains("moved away")) {
+        record(&mut sink, &mut life, 1);
+        std::thread::yield_now();
+    }
+    fs::remove_file(&dir).expect("removes");
     until_taken_again(&mut sink, &mut life);
     let closed = sink.close("stopped", &life.daemon);
     assert!(closed.lost > 0 && closed.error.is_some(), "{closed:?}");
-    let before = segments(&temp.path().join("away")).expect("lists");
+    let before = segments(&away).expect("lists");
     let after = segments(&dir).expect("lists");
+    assert!(after[0].ends_with("flight-0000000002.jsonl"), "no number is left out: {after:?}");
     let alone = replay(&after);
     assert_eq!((alone.steps, alone.compared, alone.gaps), (40, 40, 0));
     let all = replay(&[before, after].concat());
     assert_eq!((all.gaps, all.lost, all.steps + all.lost), (1, closed.lost, closed.steps + 1));
 }
 
-/// A disk that was full for the first second once cost the header, and with it everything that came later.
+/// What was written to a directory that somebody had removed once went nowhere, without a word, until the next segment.
+#[test]
+fn a_recorder_whose_directory_is_removed_makes_it_again_and_begins_anew() {
+    let temp = TempDir::new().expect("temp");
+    let dir = temp.path().join("longshore/trace");
+    let mut life = Life::new(10);
+    let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    for removed in ["longshore/trace", "longshore", "longshore/trace"] {
+        // Nothing else is to be written then, so nothing is made while it is removed.
+        while !is_begun(&dir) {
+            std::thread::yield_now();
+        }
+        let before = sink.lost_before;
+        fs::remove_dir_all(temp.path().join(removed)).expect("removes");
+        while sink.lost_before == before {
+            record(&mut sink, &mut life, 1);
+            std::thread::yield_now();
+        }
+    }
+    record(&mut sink, &mut life, 40);
+    let closed = sink.close("stopped", &life.daemon);
+    assert!(closed.error.is_some_and(|error| error.contains("was removed or moved away")));
+    let files = segments(&dir).expect("lists");
+    assert_eq!((files.len(), mode(&dir)), (1, 0o700));
+    let report = replay(&files);
+    assert_eq!((report.steps, report.compared, report.end.as_deref()), (40, 40, Some("stopped")));
+    let text = fs::read_to_string(&files[0]).expect("reads");
+    let note = text.lines().find(|line| line.contains("\"rec\":\"note\"")).expect("a note");
+    assert!(note.contains("are missing: the segment that was written, or"), "{note}");
+}
+
+/// A disk that was full for the first second once cost the header, and with it everything that came later; and so did a file in the directory's
+/// place.
 #[test]
 fn a_recorder_whose_first_lines_are_refused_begins_later() {
     let temp = TempDir::new().expect("temp");
     let dir = temp.path().join("trace");
+    fs::write(&dir, "").expect("writes");
     let mut life = Life::new(12);
-    let shares = Shares { segment: MIN_BUDGET / 4 };
-    let flight = Segments::open(&dir, MIN_BUDGET, shares.segment).expect("opens");
-    fs::rename(&dir, temp.path().join("away")).expect("moves");
-    let writer = Writer::new(Output::Flight(flight), None);
-    let mut sink = Sink::start(writer, Some(shares), header(&life), life.fx.as_slice()).expect("starts");
+    let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
     until_refused(&mut sink, &mut life);
-    fs::create_dir(&dir).expect("makes");
+    assert!(
+        sink.error.as_ref().is_some_and(|error| error.contains("no directory stands where")),
+        "{:?}",
+        sink.error
+    );
+    fs::remove_file(&dir).expect("removes");
     until_taken_again(&mut sink, &mut life);
     let closed = sink.close("stopped", &life.daemon);
     let report = replay(&segments(&dir).expect("lists"));
@@ -255,10 +302,6 @@ fn a_budget_that_cannot_hold_a_checkpoint_is_refused() {
     let error =
         Sink::flight(&dir.path().join("x"), MIN_BUDGET - 1, header(&life), &[]).expect_err("too small");
     assert_eq!(error.to_string(), "a flight recorder needs at least 1048576 bytes, not 1048575");
-    let file = dir.path().join("file");
-    fs::write(&file, "").expect("writes");
-    let error = Sink::flight(&file, MIN_BUDGET, header(&life), &[]).expect_err("no directory");
-    assert!(matches!(error, SinkError::Dir { .. }), "{error}");
 }
 
 #[test]

@@ -35,7 +35,9 @@ async fn bed() -> Bed {
     let repo = Repo { url: url.as_str().into(), description: secret("description").as_str().into() };
     plane.set_repos(WORKSPACE, vec![repo]).expect("set");
     let fixed_args = vec!["--key".into(), secret("fixed-argument").as_str().into()];
-    let profile = ProfileSpec { fixed_args, ..ProfileSpec::new(&secret("profile"), "claude", "my-agent") };
+    let description = Some(secret("runtime-description").as_str().into());
+    let profile =
+        ProfileSpec { fixed_args, description, ..ProfileSpec::new(&secret("profile"), "claude", "my-agent") };
     plane.add_profile(WORKSPACE, profile).expect("a profile");
     let home = Home::new(executable(), &plane);
     let path = home.path_with_agents();
@@ -43,6 +45,12 @@ async fn bed() -> Bed {
         .env("PATH", path)
         .env("ANTHROPIC_API_KEY", secret("environment"))
         .env("MULTICA_CLAUDE_MODEL", secret("default-model"))
+        .env("MULTICA_CLAUDE_ARGS", format!("--append-system-prompt '{}'", secret("default-argument")))
+        // The server is on this machine and called directly; agents inherit it.
+        .env(
+            "HTTP_PROXY",
+            format!("http://{}:{}@proxy.invalid:3128", secret("proxy-user"), secret("proxy-password")),
+        )
         .env("MULTICA_DAEMON_DEVICE_NAME", secret("device"))
         .env("LOG_LEVEL", "debug")
         .config("some_other_token", json!(secret("config")))

@@ -2,6 +2,7 @@
 
 use crate::bed::{WITHIN, executable};
 use longshore_io_tokio::plane::{Config, Request, Server, State, TaskSpec};
+use longshore_io_tokio::trace_sink::segments;
 use longshore_tests::Home;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -12,6 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+/// For the proxy: user and password.
+const LOGIN: &str = "zzq7c1e-user:zzq7c1e-password";
 /// No resolver knows it: only a proxy can lead there.
 const NAME: &str = "server.invalid";
 
@@ -77,8 +80,9 @@ impl Proxy {
         Self { address, tunnels, refused }
     }
 
+    /// As somebody writes it who has to log in there.
     fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{LOGIN}@{}", self.address)
     }
 }
 
@@ -119,6 +123,19 @@ async fn inv_70_requests_and_the_link_go_over_tls_through_a_proxy() {
     assert_eq!(proxy.refused.load(Ordering::SeqCst), 0);
     let ended = daemon.stop().await;
     assert!(ended.status.success(), "{}", ended.log);
+    let recorded = segments(&home.state_dir().join("trace")).expect("a flight recorder");
+    let recorded: Vec<String> =
+        recorded.iter().map(|path| std::fs::read_to_string(path).expect("a segment")).collect();
+    assert!(recorded.concat().contains(task.as_str()));
+    let address = proxy.address.to_string();
+    for secret in LOGIN.split(':').chain([NAME, address.as_str(), plane.token().expose()]) {
+        assert!(!recorded.concat().contains(secret), "{secret} is recorded");
+        assert!(
+            secret == NAME || secret == address || !ended.log.contains(secret),
+            "{secret} is logged: {}",
+            ended.log
+        );
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use longshore_core::event::{Event, RunEvent};
 use longshore_core::id::TaskId;
 use longshore_core::trace::{Mode, Reader, Record, Replay, Report, Step};
 use longshore_io_tokio::plane::State;
+use longshore_io_tokio::trace_sink::segments;
 use longshore_tests::{Said, trace_text};
 use serde_json::{Value, json};
 use std::fs;
@@ -102,11 +103,104 @@ async fn where_nothing_is_recorded_that_is_said() {
     assert!(off.err.contains("404 this daemon has no flight recorder"), "{off:?}");
     assert!(refused(&off).contains("trace_budget"), "{off:?}");
     assert!(!bed.home.dir().join("x.jsonl").exists() && !bed.home.state_dir().join("trace").exists());
-    let wrong = bed.home.run(&["trace", "dump", "--profile", "nobody"]).await;
-    assert!(refused(&wrong).contains("no profile \"nobody\""), "{wrong:?}");
+    for (words, why) in [
+        (["--profile", "nobody"], "no profile \"nobody\""),
+        (["--profile", "../nobody"], "profile name \"../nobody\" cannot be used"),
+        (["--health-port", "99999"], "--health-port"),
+        (["--health-port", "one"], "--health-port"),
+    ] {
+        let wrong = bed.home.run(&[&["trace", "dump"], &words[..]].concat()).await;
+        assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "what was typed is wrong: {wrong:?}");
+        assert!(wrong.err.starts_with("error: ") && wrong.err.contains(why), "{wrong:?}");
+    }
     let inside = bed.home.run_with(&["trace", "dump"], &[("MULTICA_TASK_ID", "t-1")]).await;
     assert!(refused(&inside).contains("`longshore trace dump` does nothing inside of a task"), "{inside:?}");
     assert!(daemon.stop().await.status.success());
+}
+
+/// A daemon in whose flight recorder's place something stands, which is what a disk that refuses looks like.
+#[tokio::test]
+async fn while_the_disk_refuses_a_dump_says_so_and_when_it_does_not_any_more_there_is_one() {
+    let bed = Bed::new().await;
+    let dir = bed.home.state_dir().join("trace");
+    fs::create_dir_all(bed.home.state_dir()).expect("a directory");
+    fs::write(&dir, "").expect("a file");
+    let daemon = bed.daemon().await;
+    let none = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
+    let said = refused(&none);
+    assert!(
+        said.contains("there is nothing recorded in ")
+            && said.contains("the daemon cannot record there since 20"),
+        "{said}"
+    );
+    assert!(
+        said.contains("(something that is no directory stands where")
+            && said.contains("tries again every 10 s"),
+        "{said}"
+    );
+    assert!(!bed.home.dir().join("x.jsonl").exists());
+    let log = daemon.log();
+    assert_eq!(log.matches("the trace cannot be written").count(), 1, "{log}");
+    assert!(log.contains(&dir.display().to_string()), "{log}");
+    fs::remove_file(&dir).expect("removed");
+    let again = async {
+        loop {
+            let said = bed.home.run(&["trace", "dump"]).await;
+            if said.code == Some(0) {
+                break said;
+            }
+        }
+    };
+    let again = tokio::time::timeout(WITHIN, again).await.expect("it is tried again");
+    assert!(!again.err.contains("warning"), "{again:?}");
+    replayed(again.out.as_bytes());
+    assert!(again.out.contains("the disk did not take the first"), "{again:?}");
+    assert!(daemon.stop().await.status.success());
+}
+
+/// Everything that somebody does to the directory of a daemon at work.
+#[tokio::test]
+async fn a_directory_that_is_removed_is_made_again_and_a_segment_that_is_missing_is_named() {
+    let bed = Bed::new().await;
+    let dir = bed.home.state_dir().join("trace");
+    let daemon = bed.daemon().await;
+    let (task, gate) = bed.at_work("gate").await;
+    fs::remove_dir_all(&dir).expect("removed");
+    let _open = gate.open();
+    completed(&bed, &task).await;
+    let made = async {
+        loop {
+            let said = bed.home.run(&["trace", "dump"]).await;
+            if said.code == Some(0) {
+                break said;
+            }
+            assert!(refused(&said).contains("was removed or moved away"), "{said:?}");
+        }
+    };
+    let said = tokio::time::timeout(WITHIN, made).await.expect("it begins anew");
+    let (report, _) = replayed(said.out.as_bytes());
+    assert!(report.from_checkpoint.is_some() && report.compared == report.steps, "{report:?}");
+    assert!(said.out.contains(" are missing: the segment that was written, or"), "{said:?}");
+    let ended = daemon.stop().await;
+    assert!(ended.status.success(), "{}", ended.log);
+    assert_eq!(ended.log.matches("WRN the segment that was written, or").count(), 1, "{}", ended.log);
+
+    // Two more lives, the first of which somebody removes.
+    for _ in 0..2 {
+        bed.daemon().await.stop().await;
+    }
+    let found = segments(&dir).expect("segments");
+    let lost = &found[found.len() - 2];
+    fs::remove_file(lost).expect("removed");
+    let name = lost.file_name().and_then(|name| name.to_str()).expect("a name");
+    let said = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
+    succeeded(&said);
+    assert!(said.err.contains(&format!("{name} is not there; what was in it is missing")), "{said:?}");
+    let read = bed.home.run(&["trace", "replay", dir.to_str().expect("text")]).await;
+    assert!(
+        read.code == Some(0) && read.err.contains(&format!("{name} is not there; what is in it")),
+        "{read:?}"
+    );
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ impl Verdict {
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Check {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Only this rule, such as I5 or INV-99
     #[arg(long, value_name = "ID", value_parser = rule)]

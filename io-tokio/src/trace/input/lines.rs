@@ -1,15 +1,15 @@
 //! The lines of all sources, one after another, with their places.
 
-use super::Unreadable;
-use super::packed::Stream;
-use super::source::Source;
+use super::source::Part;
+use super::{Unreadable, archive};
+use crate::unpack::{Stream, peeked};
 use longshore_core::trace::{Damage, MAX_LINE, Place, Salvage};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
 pub(super) struct Lines {
-    sources: VecDeque<Source>,
+    parts: VecDeque<Part>,
     /// Of those that were begun.
     names: Vec<String>,
     /// Whether there is more than one source: then each of them may be missing.
@@ -41,10 +41,10 @@ enum Got {
 }
 
 impl Lines {
-    pub(super) fn new(sources: Vec<Source>) -> Self {
-        let many = sources.len() > 1;
+    pub(super) fn new(parts: Vec<Part>) -> Self {
+        let many = parts.len() > 1;
         let place = Place::default();
-        Self { sources: sources.into(), names: Vec::new(), many, open: None, place, line: Vec::new() }
+        Self { parts: parts.into(), names: Vec::new(), many, open: None, place, line: Vec::new() }
     }
 
     /// The name of the source of a place.
@@ -96,14 +96,28 @@ impl Lines {
     }
 
     fn begin(&mut self, to: &mut Salvage) -> Result<bool, Unreadable> {
-        let Some(source) = self.sources.pop_front() else {
-            to.finish();
-            // What was held back may have come out now; the next call finds nothing to do.
-            return Ok(to.has_more());
+        let (source, is_segment) = match self.parts.pop_front() {
+            Some(Part::One(source)) => (source, false),
+            Some(Part::Segment(source)) => (source, true),
+            Some(Part::Absent { name, what }) => {
+                self.trouble(name, Damage::Absent { what }, to);
+                return Ok(true);
+            }
+            None => {
+                to.finish();
+                // What was held back may have come out now; the next call finds nothing to do.
+                return Ok(to.has_more());
+            }
         };
         let name = source.name();
         match source.open() {
             Ok(stream) => {
+                let (first, stream) = peeked(stream, archive::BLOCK);
+                // One within another is none that anybody makes, and could be made to have no end.
+                if !is_segment && archive::is_one(&first) {
+                    self.unfold(name, stream, to);
+                    return Ok(true);
+                }
                 self.place = Place { source: self.names.len(), line: 1, byte: 0 };
                 self.names.push(name);
                 self.open = Some(stream);
@@ -113,13 +127,30 @@ impl Lines {
             // The daemon that records has made room in the meantime.
             Err(error) if self.many && error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(error) if self.many => {
-                let at = Place { source: self.names.len(), line: 1, byte: 0 };
-                self.names.push(name);
-                to.trouble(at, Damage::Source { why: error.to_string() });
+                self.trouble(name, Damage::Source { why: error.to_string() }, to);
                 Ok(true)
             }
             Err(error) => Err(Unreadable::Open { name, error }),
         }
+    }
+
+    /// Puts the segments of an archive in its place.
+    fn unfold(&mut self, name: String, stream: Stream, to: &mut Salvage) {
+        let found = archive::segments(&name, stream, archive::MOST_HELD);
+        for what in found.troubles {
+            self.trouble(name.clone(), what, to);
+        }
+        self.many = true;
+        for part in found.parts.into_iter().rev() {
+            self.parts.push_front(part);
+        }
+    }
+
+    /// Something is wrong with a source as a whole.
+    fn trouble(&mut self, name: String, what: Damage, to: &mut Salvage) {
+        let at = Place { source: self.names.len(), line: 1, byte: 0 };
+        self.names.push(name);
+        to.trouble(at, what);
     }
 }
 

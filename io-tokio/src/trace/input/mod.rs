@@ -1,22 +1,24 @@
-//! Where traces come from: a file, `-` for standard input, or the directory of a flight recorder, each plain or packed by gzip or zstd.
-//! Every command that reads traces reads through here, and `import` unpacks logs by it.
+//! Where traces come from: a file, `-` for standard input, the directory of a flight recorder, or an archive of one, each plain or packed by gzip or
+//! zstd. Every command that reads traces reads through here, and `import` unpacks logs by it.
 //!
 //! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
-//! Memory is bounded by the longest line, whatever the size of the trace.
+//! Memory is bounded by the longest line, and for an archive by what is held of it, whatever the size of the trace.
 
+mod archive;
+#[cfg(test)]
+mod archive_tests;
 mod lines;
-mod packed;
 mod said;
 mod source;
 #[cfg(test)]
 pub(crate) mod tests;
-mod zstd;
 
-pub(super) use packed::Stream;
+pub(super) use crate::unpack::Stream;
 pub(super) use source::Source;
 
 use lines::Lines;
 use longshore_core::trace::{Header, Place, Record, Salvage, Troubles};
+use source::Part;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use thiserror::Error;
@@ -35,7 +37,9 @@ pub(super) fn is_stdin(file: &Path) -> bool {
 #[non_exhaustive]
 pub enum Unreadable {
     /// The file or directory cannot be opened.
-    #[error("{name}: {error}. Name a trace file, a flight recorder's directory, or - for standard input")]
+    #[error(
+        "{name}: {error}. Name a trace file, a flight recorder's directory, a tar archive of one, or - for standard input"
+    )]
     Open {
         /// As it was named.
         name: String,
@@ -67,9 +71,10 @@ impl Input {
     /// # Errors
     /// If it cannot be opened, or has no header of a version that can be read.
     pub fn open(file: &Path, cwd: &Path) -> Result<Self, Unreadable> {
-        let sources = if is_stdin(file) { Ok(vec![Source::Stdin]) } else { source::files(file, cwd) };
+        let parts =
+            if is_stdin(file) { Ok(vec![Part::One(Source::Stdin)]) } else { source::files(file, cwd) };
         let named = |error| Unreadable::Open { name: file.display().to_string(), error };
-        Self::begin(Lines::new(sources.map_err(named)?))
+        Self::begin(Lines::new(parts.map_err(named)?))
     }
 
     /// Reads what `source` gives. `name` is for messages.
@@ -77,7 +82,7 @@ impl Input {
     /// # Errors
     /// If it has no header of a version that can be read.
     pub fn of(name: &str, source: impl Read + Send + 'static) -> Result<Self, Unreadable> {
-        Self::begin(Lines::new(vec![Source::Reader(name.to_owned(), Box::new(source))]))
+        Self::begin(Lines::new(vec![Part::One(Source::Reader(name.to_owned(), Box::new(source)))]))
     }
 
     fn begin(mut lines: Lines) -> Result<Self, Unreadable> {

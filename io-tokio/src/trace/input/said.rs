@@ -9,6 +9,7 @@ pub(super) fn warnings(lines: &Lines, salvage: &Salvage) -> Vec<String> {
     all(lines, salvage, |name, trouble| match &trouble.what {
         Damage::Empty => format!("{}; it was left out", empty(name)),
         Damage::Source { why } if trouble.at.line == 1 => format!("{name}: nothing can be read: {why}"),
+        what @ (Damage::Absent { .. } | Damage::Archive { .. }) => format!("{name}: {what}"),
         what => format!("{name}: {}{}: {what}", trouble.at, life(salvage, trouble)),
     })
 }
@@ -19,6 +20,8 @@ pub(super) fn why_none(lines: &Lines, salvage: &Salvage) -> Vec<String> {
         Damage::Empty => empty(name),
         Damage::Source { why } if trouble.at.line == 1 => format!("{name}: nothing can be read: {why}"),
         Damage::Source { why } => format!("{name}: {}: from here on nothing can be read: {why}", trouble.at),
+        Damage::Absent { what } => format!("{name}: {what}"),
+        Damage::Archive { why } => format!("{name}: {why}"),
         // There is no next header.
         Damage::NoHeader { why } => format!("{name}: {}: no header of a trace: {why}", trouble.at),
         what => format!("{name}: {}: {what}", trouble.at),

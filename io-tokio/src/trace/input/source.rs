@@ -1,7 +1,7 @@
 //! One source of a trace or a log, opened and unpacked.
 
-use super::packed::{Stream, unpacked};
-use crate::trace_sink::segments;
+use crate::trace_sink::{SegmentName, absent_between, segments};
+use crate::unpack::{Stream, unpacked};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -38,11 +38,26 @@ impl Source {
     }
 }
 
+/// A part of a trace.
+pub(super) enum Part {
+    /// The whole of it, which may be an archive of segments.
+    One(Source),
+    /// A segment of several.
+    Segment(Source),
+    /// Segments that are not there between those that are.
+    Absent {
+        /// Where they would be, for messages.
+        name: String,
+        /// Which ones, and what is the matter with them.
+        what: String,
+    },
+}
+
 /// The file, or all segments of a flight recorder's directory, oldest first; relative to `cwd`, and called as they were named.
-pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Source>> {
+pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Part>> {
     let path = cwd.join(file);
     if !fs::metadata(&path)?.is_dir() {
-        return Ok(vec![Source::File { path, name: file.display().to_string() }]);
+        return Ok(vec![Part::One(Source::File { path, name: file.display().to_string() })]);
     }
     let files = segments(&path)?;
     if files.is_empty() {
@@ -50,8 +65,22 @@ pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Source>> {
         return Err(io::Error::new(io::ErrorKind::NotFound, error));
     }
     let named = |path: PathBuf| {
+        let number = path.file_name()?.to_str().and_then(SegmentName::parse)?.number;
         let name = path.strip_prefix(cwd).unwrap_or(&path).display().to_string();
-        Source::File { path, name }
+        Some((number, Source::File { path, name }))
     };
-    Ok(files.into_iter().map(named).collect())
+    Ok(in_a_row(&file.display().to_string(), files.into_iter().filter_map(named)))
+}
+
+/// Segments of one directory, in the order of their numbers, and those that are not there between them.
+pub(super) fn in_a_row(dir: &str, all: impl Iterator<Item = (u64, Source)>) -> Vec<Part> {
+    let (mut parts, mut before) = (Vec::new(), None);
+    for (number, source) in all {
+        if let Some(what) = before.and_then(|before| absent_between(before, number)) {
+            parts.push(Part::Absent { name: dir.to_owned(), what });
+        }
+        before = Some(number);
+        parts.push(Part::Segment(source));
+    }
+    parts
 }

@@ -1,5 +1,6 @@
 //! Sources of every kind, whole and damaged; and that every command comes to an end with all of them.
 
+use super::archive_tests::tar;
 use super::*;
 use crate::trace::check::{Check, check};
 use crate::trace::replay::{Replay, replay};
@@ -24,17 +25,17 @@ pub(crate) fn recorded(seed: u64, steps: usize) -> String {
     String::from_utf8(lines).expect("a trace is text")
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).expect("packs");
     encoder.finish().expect("packs")
 }
 
-fn zstd(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
-fn records(mut input: Input) -> (Vec<Record>, String) {
+pub(super) fn records(mut input: Input) -> (Vec<Record>, String) {
     let all = input.by_ref().collect();
     let mut said = Vec::new();
     input.say(&mut said).expect("writes to memory");
@@ -68,6 +69,9 @@ fn packed_or_not_the_records_are_the_same() {
         zstd(text.as_bytes()),
         [gzip(one), gzip(two)].concat(),
         [zstd(one), skipped, zstd(two)].concat(),
+        gzip(&gzip(text.as_bytes())),
+        gzip(&zstd(text.as_bytes())),
+        zstd(&gzip(&gzip(text.as_bytes()))),
     ] {
         assert!(of(&packed) == (whole.clone(), String::new()));
         let input = Input::of("it", Dripping(Cursor::new(packed))).expect("a trace");
@@ -79,7 +83,7 @@ fn packed_or_not_the_records_are_the_same() {
 fn of_a_packed_trace_that_is_cut_off_what_came_is_read() {
     let text = recorded(3, 1_500);
     let (whole, _) = of(text.as_bytes());
-    for packed in [gzip(text.as_bytes()), zstd(text.as_bytes())] {
+    for packed in [gzip(text.as_bytes()), zstd(text.as_bytes()), gzip(&zstd(text.as_bytes()))] {
         let (some, said) = of(&packed[..packed.len() * 3 / 4]);
         assert!(some.len() > whole.len() / 4 && some.len() < whole.len(), "{}", some.len());
         assert!(whole.starts_with(&some[..some.len() - 1]), "{said}");
@@ -118,7 +122,7 @@ fn damage_of_what_is_packed_is_told_in_words() {
     ];
     let mut met = [false; 5];
     let mut why = |bytes: Vec<u8>| {
-        let mut stream = packed::unpacked(Cursor::new(bytes)).expect("opens");
+        let mut stream = crate::unpack::unpacked(Cursor::new(bytes)).expect("opens");
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
             let error = error.to_string();
             let way = ways.iter().position(|way| error.contains(way));
@@ -176,6 +180,11 @@ fn what_is_not_there_or_no_trace_is_refused_with_a_reason() {
     };
     assert!(refused("none", None).starts_with("none: No such file"));
     assert!(refused(".", None).contains("no segment of a flight recorder. Name a trace file, a flight"));
+    assert!(
+        refused("six", Some(&(0..6).fold(recorded(3, 5).into_bytes(), |packed, _| gzip(&packed)))).contains(
+            "nothing can be read: it is packed more than 3 times (unpack it first, by gzip -d or zstd -d)"
+        )
+    );
     assert_eq!(refused("empty", Some(b"")), "empty: the file is empty");
     assert_eq!(refused("blank", Some(b"\n \n")), "blank: there are only blank lines, and no trace");
     assert_eq!(
@@ -272,7 +281,7 @@ proptest! {
     #[test]
     fn every_command_ends_with_a_verdict_and_a_message_whatever_the_bytes(
         seed in 0_u64..6,
-        packed in 0_u8..3,
+        packed in 0_u8..5,
         before in prop::collection::vec(damage(), 0..3),
         after in prop::collection::vec(damage(), 0..3),
     ) {
@@ -283,7 +292,9 @@ proptest! {
         let mut bytes = match packed {
             0 => bytes,
             1 => gzip(&bytes),
-            _ => zstd(&bytes),
+            2 => zstd(&bytes),
+            3 => tar(&[("flight-0000000001.jsonl", &bytes)]),
+            _ => gzip(&tar(&[("flight-0000000001.jsonl", &gzip(&bytes))])),
         };
         for how in &after {
             damaged(&mut bytes, how);

@@ -1,6 +1,6 @@
 //! Unpacks a stream of zstd frames, and of one that is cut off what came.
 
-use super::packed::{cut_off, damaged};
+use super::{cut_off, damaged, of_layer, told};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::error::Error;
@@ -47,7 +47,7 @@ impl<R: BufRead> Zstd<R> {
                     return Err(cut_off(NAME));
                 }
             }
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(in_words(&error)),
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl<R: BufRead> Read for Zstd<R> {
             } else if let Err(error) =
                 self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
             {
-                self.failed = Some(told(&error));
+                self.failed = Some(in_words(&error));
                 // It keeps a window of what it has for the blocks to come; none come any more.
                 let _ =
                     self.decoder.decode_blocks(LAST_BLOCK.as_slice(), BlockDecodingStrategy::UptoBlocks(1));
@@ -82,8 +82,8 @@ impl<R: BufRead> Read for Zstd<R> {
 }
 
 /// The decoder's error for people: it says where in its tables something does not fit, which helps nobody.
-fn told(error: &FrameDecoderError) -> io::Error {
-    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+fn in_words(error: &FrameDecoderError) -> io::Error {
+    let invalid = |why: String| told(io::ErrorKind::InvalidData, why);
     match error {
         FrameDecoderError::WindowSizeTooBig { requested, max } => invalid(format!(
             "the zstd data needs a window of {} MiB, and {} MiB is the most (unpack it first, by zstd -d --long=31)",
@@ -105,6 +105,9 @@ fn of_source(error: &FrameDecoderError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(io) = error.downcast_ref::<io::Error>() {
+            if let Some(told) = of_layer(io) {
+                return told;
+            }
             return match io.raw_os_error() {
                 Some(code) => io::Error::from_raw_os_error(code),
                 None if io.kind() == io::ErrorKind::UnexpectedEof => cut_off(NAME),

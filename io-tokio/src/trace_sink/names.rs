@@ -1,0 +1,97 @@
+//! What segments are called. Their numbers tell their order, and that one between them is not there.
+
+use std::fmt;
+
+const PREFIX: &str = "flight-";
+const SUFFIX: &str = ".jsonl";
+
+/// What a segment has behind its name if somebody packed it.
+const PACKED: [&str; 2] = [".gz", ".zst"];
+
+/// The name of a segment, which may have been packed since it was recorded. Ordered by number, and of two of one number the plain one comes first:
+/// the other one may be half of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SegmentName {
+    /// From 1, and one more for each segment that was made.
+    pub number: u64,
+    /// What was put behind its name: nothing, `.gz` or `.zst`.
+    packed: Option<&'static str>,
+}
+
+impl SegmentName {
+    /// Of one that is recorded.
+    pub(super) const fn new(number: u64) -> Self {
+        Self { number, packed: None }
+    }
+
+    /// `None` if this is no name of a segment.
+    pub fn parse(name: &str) -> Option<Self> {
+        let packed = PACKED.into_iter().find(|end| name.ends_with(end));
+        let plain = name.strip_suffix(packed.unwrap_or_default())?;
+        let digits = plain.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+        let number = digits.parse().ok()?;
+        let this = Self { number, packed };
+        (this.to_string() == name).then_some(this)
+    }
+}
+
+impl fmt::Display for SegmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{:010}{SUFFIX}{}", self.number, self.packed.unwrap_or_default())
+    }
+}
+
+/// Says which segments are not there between two that are, in the order of their numbers; nothing if all are.
+pub fn absent_between(before: u64, after: u64) -> Option<String> {
+    let (first, last) = (before.checked_add(1)?, after.checked_sub(1)?);
+    match last.checked_sub(first)? {
+        0 => Some(format!("{} is not there", SegmentName::new(first))),
+        more => Some(format!(
+            "{} to {} are not there ({} segments)",
+            SegmentName::new(first),
+            SegmentName::new(last),
+            more.saturating_add(1)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written_and_nothing_else_is_one() {
+        for name in ["flight-0000000007.jsonl", "flight-0000000007.jsonl.gz", "flight-12345678901.jsonl.zst"]
+        {
+            assert_eq!(SegmentName::parse(name).map(|name| name.to_string()).as_deref(), Some(name));
+        }
+        for name in [
+            "flight-7.jsonl",
+            "flight-+000000007.jsonl",
+            "flight-0000000007.jsonl.gz.gz",
+            "flight-0000000007.jsonl.gz.tmp",
+            "flight-0000000007.jsonlx",
+            "flight-99999999999999999999.jsonl",
+            "flight-.jsonl",
+            "",
+        ] {
+            assert_eq!(SegmentName::parse(name), None, "{name}");
+        }
+        let of = |name: &str| SegmentName::parse(name).expect("a name");
+        assert!(of("flight-0000000007.jsonl") < of("flight-0000000007.jsonl.gz"));
+        assert!(of("flight-0000000007.jsonl.zst") < of("flight-0000000008.jsonl"));
+    }
+
+    #[test]
+    fn what_is_absent_is_named() {
+        assert_eq!(absent_between(3, 4), None);
+        assert_eq!(absent_between(3, 3), None);
+        assert_eq!(absent_between(u64::MAX, 0), None);
+        assert_eq!(absent_between(3, 5).as_deref(), Some("flight-0000000004.jsonl is not there"));
+        assert_eq!(
+            absent_between(3, 9).as_deref(),
+            Some("flight-0000000004.jsonl to flight-0000000008.jsonl are not there (5 segments)")
+        );
+        assert!(absent_between(0, u64::MAX).is_some_and(|said| said.contains("(18446744073709551614 ")));
+    }
+}
