@@ -1,12 +1,11 @@
 //! Makes the records of a trace from the lines of a log.
 
-use super::clock::{Clocks, Day};
+use super::clock::Clocks;
 use super::line::Line;
 use super::process::Processes;
 use super::said::Said;
 use super::tasks::{About, Claims, provider, runtime};
 use crate::config::duration::{self, Days, SignedNanos};
-use jiff::tz::TimeZone;
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
@@ -23,9 +22,13 @@ use longshore_core::time::Now;
 use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
 use std::time::Duration;
 
-/// The records of the trace that these lines tell, in order. `remark` is put at its beginning. The lines are read twice: what an earlier step
-/// needs may be said later.
-pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> Vec<Record> {
+/// The records of the trace that these lines tell, in order. At its beginning is a remark, which is made when all times were read. The lines are
+/// read twice: what an earlier step needs may be said later.
+pub(super) fn build(
+    lines: &[Line],
+    clocks: &mut Clocks,
+    remark: impl FnOnce(&Clocks) -> String,
+) -> Vec<Record> {
     let (mut processes, mut claims) = (Processes::default(), Claims::default());
     let said: Vec<Told> = lines
         .iter()
@@ -39,7 +42,6 @@ pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> V
         })
         .collect();
     let about = claims.finish();
-    let mut clocks = Clocks::new(lines.iter().map(|line| line.stamp), day, zone);
     let mut builder = Builder { about, lives: Vec::new() };
     for (told, line) in said.into_iter().zip(lines) {
         if told.begins {
@@ -48,7 +50,7 @@ pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> V
         let now = clocks.read(line.stamp);
         builder.hear(told, line, now);
     }
-    builder.finish(remark)
+    builder.finish(&remark(clocks))
 }
 
 /// What a line says, and of what.
@@ -86,13 +88,13 @@ struct Builder {
 }
 
 impl Life {
-    /// A life that begins now, or that had begun before the log does.
-    fn new(line: &Line, now: Now, is_whole: bool) -> Self {
+    /// A life that begins now, or that had begun before the log does. Its number tells it apart from one that begins at the same time.
+    fn new(nth: u64, line: &Line, now: Now, is_whole: bool) -> Self {
         let version = line.get("version").filter(|version| is_whole && is_safe_component(version));
         let core = version.map_or_else(|| "multica".to_owned(), |version| format!("multica {version}"));
         // How many slots there are is not known until the log says so.
         let config = Config { slots: Config::MAX_SLOTS, ..Config::default() };
-        let mut header = Header::new(IMPORTED, config, Seed(0), now);
+        let mut header = Header::new(IMPORTED, config, Seed(nth), now);
         header.core = core;
         let mut records = Vec::new();
         if is_whole {
@@ -185,7 +187,7 @@ impl Builder {
     fn hear(&mut self, Told { said, begins, claim }: Told, line: &Line, now: Now) {
         let Some(said) = said.filter(|said| *said != Said::Background) else { return };
         if begins {
-            self.lives.push(Life::new(line, now, said == Said::Begun));
+            self.lives.push(Life::new(self.lives.len() as u64, line, now, said == Said::Begun));
         }
         let Some(life) = self.lives.last_mut() else { return };
         match (said, claim) {
