@@ -24,6 +24,8 @@ pub(super) struct Clocks {
     lines: usize,
     /// The last wall time, and the monotonic time that was given for it.
     last: Option<(i64, u64)>,
+    /// Whether the next line is the first of a process.
+    begins: bool,
     /// How many lines are of an hour that comes twice, by what they say.
     twice: u64,
 }
@@ -31,7 +33,7 @@ pub(super) struct Clocks {
 impl Clocks {
     /// Clocks for lines of which those without a date are of these days.
     pub(super) const fn new(days: Vec<(usize, Date)>, zone: TimeZone) -> Self {
-        Self { zone, days, passed: 0, lines: 0, last: None, twice: 0 }
+        Self { zone, days, passed: 0, lines: 0, last: None, begins: false, twice: 0 }
     }
 
     /// Reads both clocks at the next line: the monotonic one counts from the first reading, and never goes back.
@@ -48,7 +50,8 @@ impl Clocks {
                 self.instant(day.map_or(Date::ZERO, |(_, day)| *day).to_datetime(time))
             }
         };
-        let mono = match self.last {
+        let begins = std::mem::take(&mut self.begins);
+        let mono = match self.last.filter(|_| !begins) {
             None => 0,
             Some((before, mono)) => {
                 mono.saturating_add(u64::try_from(wall.saturating_sub(before)).unwrap_or(0))
@@ -59,10 +62,8 @@ impl Clocks {
     }
 
     /// Counts from zero again: another process began.
-    pub(super) fn begin_anew(&mut self) {
-        if let Some((_, mono)) = &mut self.last {
-            *mono = 0;
-        }
+    pub(super) const fn begin_anew(&mut self) {
+        self.begins = true;
     }
 
     /// How many lines are of an hour that comes twice, and do not say which one.

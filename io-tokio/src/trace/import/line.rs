@@ -133,8 +133,9 @@ impl Line {
 
 /// `15:04:05`, with or without a fraction.
 fn clock(text: &str) -> Option<Time> {
-    // A time of a day has two colons; jiff would take other forms too.
-    (text.len() >= 8 && text.bytes().filter(|b| *b == b':').count() == 2).then(|| text.parse().ok()).flatten()
+    // A time of a day has two colons, the first one behind two digits; jiff would take other forms too, and of a date and a time the time.
+    let is_one = text.as_bytes().get(2) == Some(&b':') && text.bytes().filter(|b| *b == b':').count() == 2;
+    (is_one && text.len() >= 8).then(|| text.parse().ok()).flatten()
 }
 
 /// A date and a time, without a zone.

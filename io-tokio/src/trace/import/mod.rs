@@ -3,6 +3,8 @@
 mod build;
 mod clock;
 mod days;
+#[cfg(test)]
+mod days_tests;
 mod line;
 mod process;
 mod repeat;
@@ -12,6 +14,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod told;
+#[cfg(test)]
+mod told_tests;
 #[cfg(test)]
 mod torn_tests;
 mod turn;

@@ -81,7 +81,9 @@ impl Count {
         self.last = if let Some(said) = said {
             self.understood += 1;
             self.odd_id(said, &line);
-            Last::Understood { whole: text.ends_with('}') }
+            // What goes on behind its last field has that whole.
+            let open = line.last_field().is_some_and(|(_, value)| text.ends_with(value));
+            Last::Understood { whole: text.ends_with('}') || !open }
         } else {
             self.unknown_lines += 1;
             let message: String = line.message.chars().filter(|c| !c.is_control()).take(WIDE).collect();
