@@ -20,6 +20,7 @@ use longshore_core::id::{
 use longshore_core::rng::Seed;
 use longshore_core::time::Now;
 use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The records of the trace that these lines tell, in order. At its beginning is a remark, which is made when all times were read. The lines are
@@ -72,7 +73,7 @@ struct Life {
     links: u32,
     runtimes: Vec<RuntimeId>,
     /// Of each claim that is here: the number of its run, and its highest message.
-    runs: Vec<(usize, Run)>,
+    runs: HashMap<usize, Run>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -103,7 +104,7 @@ impl Life {
             // There is no state to go on from; the trace begins after some step, which is called 0.
             header.from = Some(Origin { n: 0, digest: 0 });
         }
-        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: Vec::new() }
+        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: HashMap::new() }
     }
 
     fn op(&mut self) -> OpId {
@@ -127,11 +128,7 @@ impl Life {
     }
 
     fn run(&mut self, claim: usize) -> &mut Run {
-        let at = self.runs.iter().position(|(of, _)| *of == claim).unwrap_or_else(|| {
-            self.runs.push((claim, Run::default()));
-            self.runs.len() - 1
-        });
-        &mut self.runs[at].1
+        self.runs.entry(claim).or_default()
     }
 
     /// The number of a claim's run.
@@ -244,7 +241,7 @@ impl Builder {
 
 /// A line about a task.
 fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usize, &About)) {
-    if !about.received && !life.runs.iter().any(|(of, _)| *of == claim) {
+    if !about.received && !life.runs.contains_key(&claim) {
         let text = format!("claim {} is task {}: the log does not say when it came", claim + 1, about.task);
         life.records.push(Record::Note(Note { n: life.n, text }));
     }
