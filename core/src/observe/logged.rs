@@ -314,7 +314,7 @@ impl LogRules {
         let (end, before) = (told.end, told.reported.replace(report));
         let found = &mut self.found;
         found.require(before.is_none(), "I8", || {
-            let before = before.map_or_else(String::new, |before| said_of(before));
+            let before = before.map_or_else(String::new, said_of);
             format!("claim {} is reported as {}, and was reported as {before}", claim.0, said_of(report))
         });
         if before.is_none() && report == ReportKind::Complete {

@@ -81,10 +81,10 @@ impl Clocks {
             // Milliseconds of the very last second are refused where they are read.
             at.map_or(edge.as_second() * 1000, Timestamp::as_millisecond)
         };
-        let (first, second) = (millis(found.clone().earlier()), millis(found.clone().later()));
         if !twice {
             return millis(found.compatible());
         }
+        let (first, second) = (millis(found.earlier()), millis(found.later()));
         if self.last.is_some_and(|(before, _)| before - first > JITTER) { second } else { first }
     }
 }

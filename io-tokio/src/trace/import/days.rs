@@ -100,7 +100,7 @@ pub(super) fn days(lines: &[Line], parts: &[Part], first: Option<Date>, zone: &T
     let mut finder = Finder { lines, parts, zone, days: Days::default() };
     match first {
         Some(first) => finder.onward(&legs, first),
-        None => finder.from_the_end(&legs, zone),
+        None => finder.each_from_its_end(&legs, zone),
     }
     finder.days.from.sort_unstable_by_key(|(at, _)| *at);
     finder.days
@@ -169,7 +169,7 @@ impl Finder<'_> {
     }
 
     /// From the end of each log back.
-    fn from_the_end(&mut self, legs: &[Leg], zone: &TimeZone) {
+    fn each_from_its_end(&mut self, legs: &[Leg], zone: &TimeZone) {
         // The first line of the leg that was looked at last, and its time.
         let mut found: Option<(usize, Timestamp)> = None;
         for leg in legs.iter().rev() {
