@@ -314,13 +314,18 @@ impl LogRules {
         let (end, before) = (told.end, told.reported.replace(report));
         let found = &mut self.found;
         found.require(before.is_none(), "I8", || {
-            format!("claim {} is reported as {report:?}, and was reported as {before:?}", claim.0)
+            let before = before.map_or_else(String::new, said_of);
+            format!("claim {} is reported as {}, and was reported as {before}", claim.0, said_of(report))
         });
         if before.is_none() && report == ReportKind::Complete {
             // With no reason the log does not say how it ended.
             let failed = matches!(end, Some(RunEnd::Failed { reason }) if reason != FailReason::Unknown);
             found.require(!failed, "INV-106", || {
-                format!("claim {} is reported as complete; its run ended as {end:?}", claim.0)
+                let end = match end {
+                    Some(RunEnd::Failed { reason }) => format!("failed ({})", reason.as_str()),
+                    _ => "completed".to_owned(),
+                };
+                format!("claim {} is reported as complete; its run ended as {end}", claim.0)
             });
         }
         self.ends(claim, Stage::Ended);
@@ -334,6 +339,14 @@ fn settles(effects: &[Effect]) -> usize {
         matches!(effect, Effect::Fact { fact: Fact::Phase { phase: PhaseName::Settling, .. } })
     };
     effects.iter().filter(settles).count()
+}
+
+fn said_of(report: ReportKind) -> String {
+    match report {
+        ReportKind::Complete => "complete".to_owned(),
+        ReportKind::Fail { reason } => format!("failed ({})", reason.as_str()),
+        ReportKind::CancelAck => "cancelled".to_owned(),
+    }
 }
 
 const fn word(phase: PhaseName) -> &'static str {

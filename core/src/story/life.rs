@@ -46,6 +46,11 @@ pub struct Life {
 }
 
 impl Life {
+    /// Whether it was made from the log of another daemon, see [`IMPORTED`](crate::trace::IMPORTED).
+    pub fn is_imported(&self) -> bool {
+        self.source == crate::trace::IMPORTED
+    }
+
     /// The instant of the last record, or of the creation.
     pub fn until(&self) -> Instant {
         self.last.map_or(self.start.mono, |last| last.at)

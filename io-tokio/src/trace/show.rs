@@ -97,10 +97,15 @@ fn none(what: &str, id: &str, all: impl Iterator<Item = String>) -> String {
 fn head(life: &Life, nth: usize, out: &mut dyn Write) -> io::Result<()> {
     let begun = Timestamp::from_millisecond(life.start.wall.0)
         .map_or_else(|_| "at a time that no calendar has".to_owned(), |at| format!("{at:.3}"));
-    let (source, core) = (words::clean(&life.source), words::clean(&life.core));
+    let core = words::clean(&life.core);
+    let recorder = if life.is_imported() {
+        format!("imported from the log of {core}")
+    } else {
+        format!("{}, core {core}", words::clean(&life.source))
+    };
     let slots =
         life.slots.map_or_else(|| "slots not known".to_owned(), |slots| words::count(slots, "slot", "slots"));
-    writeln!(out, "life {}: {source}, core {core}, {slots}, begun {begun}", nth + 1)?;
+    writeln!(out, "life {}: {recorder}, {slots}, begun {begun}", nth + 1)?;
     let from = match life.begins {
         Begins::Created => None,
         Begins::Checkpoint(n) => {

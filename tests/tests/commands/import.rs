@@ -88,18 +88,56 @@ async fn of_a_packed_log_that_is_cut_off_what_is_there_is_imported() {
 }
 
 #[tokio::test]
+async fn a_night_and_a_copy_of_the_log_are_told_from_what_they_look_like() {
+    let home = alone();
+    let evening = "\
+20:00:00.000 INF starting daemon component=daemon version=0.9.1
+20:00:01.000 INF task received component=daemon task=t0000001 target=i-1
+20:00:02.000 INF task completed component=daemon task=t0000001 status=completed
+";
+    let morning = "\
+08:30:00.000 INF task received component=daemon task=t0000002 target=i-2
+08:30:01.000 INF task completed component=daemon task=t0000002 status=completed
+";
+    put(&home, "daemon-2026-11-29T08-30-02.000.log", format!("{evening}{morning}").as_bytes());
+    // A copy of its end, which somebody put behind it.
+    put(&home, "daemon-2026-11-29T08-30-03.000.log", morning.as_bytes());
+    fs::create_dir(home.dir().join("logs")).expect("a directory");
+    for name in ["daemon-2026-11-29T08-30-02.000.log", "daemon-2026-11-29T08-30-03.000.log"] {
+        fs::rename(home.dir().join(name), home.dir().join("logs").join(name)).expect("moves");
+    }
+    let words =
+        ["trace", "import", "--from", "multica-log", "--time-zone", "+00:00", "logs", "-o", "there.jsonl"];
+    let said = home.run(&words).await;
+    succeeded(&said);
+    let want = "\
+there.jsonl: 5 steps from 7 lines; where lines have no date it was taken from the names of the files
+understood  7 lines
+repeated    2 lines are there twice, used once: line 6 is line 4 again, and so on
+";
+    assert_eq!(said.err, want);
+    let shown = home.run(&["trace", "show", "there.jsonl"]).await;
+    succeeded(&shown);
+    assert!(shown.out.contains("begun 2026-11-28T20:00:00.000Z"), "{}", shown.out);
+    assert!(shown.out.contains(" 12:30:01.000 "), "a night lies between the tasks: {}", shown.out);
+    succeeded(&home.run(&["trace", "check", "there.jsonl"]).await);
+}
+
+#[tokio::test]
 async fn what_cannot_be_imported_is_refused_with_2_and_a_reason() {
     let home = alone();
     for (rest, input, why) in [
         (["-", "-"].as_slice(), "", "standard input can be read only once"),
         (&["-"], "", "error: standard input is empty"),
-        (&["-"], "no log\n", "none of the 1 lines is one that the multica daemon writes"),
+        (&["-"], "no log\n", "error: its one line is none that the multica daemon writes"),
         (&["none"], "", "none cannot be read: No such file"),
         (&["--date", "9999-12-31", "-"], "", "a trace can hold the days from 1970-01-01 to 9999-12-29"),
+        (&["--time-zone", "+25:00", "-"], "", "an offset is from -14:00 to +14:00"),
     ] {
-        // A date that is said a second time would be another error.
+        // What is said a second time would be another error.
+        let once = rest[0].starts_with("--");
         let words: Vec<&str> =
-            if rest[0] == "--date" { IMPORT[..4].iter().chain(rest).copied().collect() } else { words(rest) };
+            if once { IMPORT[..4].iter().chain(rest).copied().collect() } else { words(rest) };
         let said = home.run_fed(&words, input.as_bytes()).await;
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
         assert!(said.err.starts_with("error: ") && said.err.contains(why), "{said:?}");

@@ -126,7 +126,9 @@ impl Scene<'_> {
             late.close(end);
         }
         if told.fate == Fate::Open {
-            told.fate = if self.course.is_whole { Fate::Silent } else { Fate::Unknown };
+            // A log names every report that was taken.
+            let told_all = self.course.is_whole || self.course.header.is_imported();
+            told.fate = if told_all { Fate::Silent } else { Fate::Unknown };
         }
     }
 

@@ -118,14 +118,15 @@ impl Scene<'_> {
 
     /// What an offer says of a task.
     pub(super) fn name(&mut self, task: TaskIx, offer: &Offer, provider: Option<&Provider>) {
-        let runtime = self.runtime(&offer.runtime);
+        // What a log does not tell is empty.
+        let runtime = (!offer.runtime.as_str().is_empty()).then(|| self.runtime(&offer.runtime));
         let told = &mut self.story[task];
         told.id = Some(offer.task.clone());
-        told.runtime = Some(runtime);
+        told.runtime = runtime;
         told.provider = provider.filter(|provider| !provider.as_str().is_empty()).cloned();
-        told.root = Some(offer.root.clone());
+        told.root = Some(offer.root.clone()).filter(|root| !root.as_str().is_empty());
         told.in_place = Some(offer.in_place);
-        let mut roots: Vec<_> = offer.roots().cloned().collect();
+        let mut roots: Vec<_> = offer.roots().filter(|root| !root.as_str().is_empty()).cloned().collect();
         roots.dedup();
         self.course.held(task).roots = roots;
     }
@@ -133,7 +134,9 @@ impl Scene<'_> {
     /// A hint of this step that no claim has followed in it waits for something.
     pub(super) fn settle_hint(&mut self) {
         let Some(nth) = self.course.step.hint else { return };
-        if self.story.hints[nth].claim.is_some() || self.course.step.unrecorded {
+        // A log tells of no claim that is sent, so of none that is not.
+        let unknown = self.course.step.unrecorded || self.course.header.is_imported();
+        if self.story.hints[nth].claim.is_some() || unknown {
             return;
         }
         let waits = self.why_no_claim(self.story.hints[nth].runtime);

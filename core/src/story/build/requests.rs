@@ -192,6 +192,15 @@ impl Scene<'_> {
         let ending = r.as_ref().map_or_else(|error| Ending::Api(*error), |_| Ending::Done);
         self.close(request, ending);
         let claims = matches!(r, Ok(ApiReply::Claimed { .. }));
+        if self.course.header.is_imported() {
+            // The answer is all that there is of it.
+            self.story[request].kind = match r {
+                Ok(ApiReply::Claimed { .. }) => RequestKind::Claim,
+                Ok(ApiReply::Registered { .. }) => RequestKind::Register,
+                Ok(ApiReply::Task { .. }) => RequestKind::Status,
+                _ => self.story[request].kind,
+            };
+        }
         let (kind, task) = (self.story[request].kind, self.story[request].task);
         if kind.is_claim() || (claims && kind == RequestKind::UnknownApi) {
             self.claim_ended(request, ending, r.as_ref().ok());
@@ -268,6 +277,9 @@ impl Scene<'_> {
         let Some(request) = self.on_its_way(op, Domain::Disk) else { return };
         let ending = r.as_ref().map_or_else(|error| Ending::Fs(*error), |_| Ending::Done);
         self.close(request, ending);
+        if self.course.header.is_imported() && matches!(r, Ok(FsReply::Prepared { .. })) {
+            self.story[request].kind = RequestKind::Prepare;
+        }
         let told = &self.story[request];
         if told.kind == RequestKind::Collect {
             if let Some(root) = told.about.as_deref().map(EnvRoot::from) {

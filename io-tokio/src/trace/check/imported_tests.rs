@@ -120,7 +120,13 @@ fn a_breach_in_a_log_ends_with_1_and_is_found_in_its_step() {
     let cases = [
         (
             "run twice at once",
-            [&run("a")[..], &run("a"), &finished("a", "failed"), &finished("a", "completed")].concat(),
+            [
+                &run("a")[..],
+                &run("a").replace("02.00", "02.01"),
+                &finished("a", "failed"),
+                &finished("a", "completed"),
+            ]
+            .concat(),
             ("INV-116", 11),
         ),
         ("two ends reported", [&run("a")[..], &done("a"), &failing("a")].concat(), ("I8", 8)),
@@ -174,4 +180,37 @@ fn what_the_log_does_not_say_is_not_judged() {
     let (_, middle) =
         run("a").split_once("09:00:02.003").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("a part");
     assert_eq!(broken(&format!("09:00:02.003{middle}{}{}", done("a"), run("a"))), []);
+}
+
+#[test]
+fn what_breaks_a_rule_is_said_in_words() {
+    let logs = [
+        [&run("a")[..], &done("a"), &failing("a")].concat(),
+        [&run("a")[..], &done("a"), &completed("a")].concat(),
+        [run("a"), finished("a", "timeout"), completed("a")].concat(),
+        [run("a"), finished("a", "completed"), failing("a"), completed("a")].concat(),
+    ];
+    let said = logs.map(|log| {
+        let (verdict, out) = checked(&format!("{BEGIN}{log}"), &Check::default());
+        assert_eq!(verdict, Verdict::Broken, "{out}");
+        for odd in ["Some(", "None", "Fail {", "Complete", "TaskId", "{ ", "(\""] {
+            assert!(!out.contains(odd), "{odd}: {out}");
+        }
+        out.lines().next().and_then(|line| line.split_once(": ")).expect("a violation").1.to_owned()
+    });
+    assert_eq!(said[0], "claim 1 is reported as failed (timeout), and was reported as complete");
+    assert_eq!(said[1], "claim 1 is reported as complete, and was reported as complete");
+    assert_eq!(said[2], "claim 1 is reported as complete; its run ended as failed (timeout)");
+}
+
+#[test]
+fn lines_that_are_there_twice_are_not_blamed_on_the_daemon() {
+    let log = [BEGIN, &run("a"), &done("a"), &run("b"), STOP, &finished("b", "completed"), &completed("b")];
+    let log = log.concat();
+    assert_eq!(broken(&log), []);
+    let lines: Vec<&str> = log.lines().collect();
+    for tail in 2..=lines.len() {
+        let copied = format!("{log}{}\n", lines[lines.len() - tail..].join("\n"));
+        assert_eq!(broken(&copied), [], "{tail}");
+    }
 }

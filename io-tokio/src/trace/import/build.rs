@@ -1,12 +1,11 @@
 //! Makes the records of a trace from the lines of a log.
 
-use super::clock::{Clocks, Day};
+use super::clock::Clocks;
 use super::line::Line;
 use super::process::Processes;
 use super::said::Said;
 use super::tasks::{About, Claims, provider, runtime};
 use crate::config::duration::{self, Days, SignedNanos};
-use jiff::tz::TimeZone;
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
@@ -21,11 +20,16 @@ use longshore_core::id::{
 use longshore_core::rng::Seed;
 use longshore_core::time::Now;
 use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
+use std::collections::HashMap;
 use std::time::Duration;
 
-/// The records of the trace that these lines tell, in order. `remark` is put at its beginning. The lines are read twice: what an earlier step
-/// needs may be said later.
-pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> Vec<Record> {
+/// The records of the trace that these lines tell, in order. At its beginning is a remark, which is made when all times were read. The lines are
+/// read twice: what an earlier step needs may be said later.
+pub(super) fn build(
+    lines: &[Line],
+    clocks: &mut Clocks,
+    remark: impl FnOnce(&Clocks) -> String,
+) -> Vec<Record> {
     let (mut processes, mut claims) = (Processes::default(), Claims::default());
     let said: Vec<Told> = lines
         .iter()
@@ -39,7 +43,6 @@ pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> V
         })
         .collect();
     let about = claims.finish();
-    let mut clocks = Clocks::new(lines.iter().map(|line| line.stamp), day, zone);
     let mut builder = Builder { about, lives: Vec::new() };
     for (told, line) in said.into_iter().zip(lines) {
         if told.begins {
@@ -48,7 +51,7 @@ pub(super) fn build(lines: &[Line], day: Day, zone: TimeZone, remark: &str) -> V
         let now = clocks.read(line.stamp);
         builder.hear(told, line, now);
     }
-    builder.finish(remark)
+    builder.finish(&remark(clocks))
 }
 
 /// What a line says, and of what.
@@ -70,7 +73,7 @@ struct Life {
     links: u32,
     runtimes: Vec<RuntimeId>,
     /// Of each claim that is here: the number of its run, and its highest message.
-    runs: Vec<(usize, Run)>,
+    runs: HashMap<usize, Run>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -86,13 +89,13 @@ struct Builder {
 }
 
 impl Life {
-    /// A life that begins now, or that had begun before the log does.
-    fn new(line: &Line, now: Now, is_whole: bool) -> Self {
+    /// A life that begins now, or that had begun before the log does. Its number tells it apart from one that begins at the same time.
+    fn new(nth: u64, line: &Line, now: Now, is_whole: bool) -> Self {
         let version = line.get("version").filter(|version| is_whole && is_safe_component(version));
         let core = version.map_or_else(|| "multica".to_owned(), |version| format!("multica {version}"));
         // How many slots there are is not known until the log says so.
         let config = Config { slots: Config::MAX_SLOTS, ..Config::default() };
-        let mut header = Header::new(IMPORTED, config, Seed(0), now);
+        let mut header = Header::new(IMPORTED, config, Seed(nth), now);
         header.core = core;
         let mut records = Vec::new();
         if is_whole {
@@ -101,7 +104,7 @@ impl Life {
             // There is no state to go on from; the trace begins after some step, which is called 0.
             header.from = Some(Origin { n: 0, digest: 0 });
         }
-        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: Vec::new() }
+        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: HashMap::new() }
     }
 
     fn op(&mut self) -> OpId {
@@ -125,11 +128,7 @@ impl Life {
     }
 
     fn run(&mut self, claim: usize) -> &mut Run {
-        let at = self.runs.iter().position(|(of, _)| *of == claim).unwrap_or_else(|| {
-            self.runs.push((claim, Run::default()));
-            self.runs.len() - 1
-        });
-        &mut self.runs[at].1
+        self.runs.entry(claim).or_default()
     }
 
     /// The number of a claim's run.
@@ -185,7 +184,7 @@ impl Builder {
     fn hear(&mut self, Told { said, begins, claim }: Told, line: &Line, now: Now) {
         let Some(said) = said.filter(|said| *said != Said::Background) else { return };
         if begins {
-            self.lives.push(Life::new(line, now, said == Said::Begun));
+            self.lives.push(Life::new(self.lives.len() as u64, line, now, said == Said::Begun));
         }
         let Some(life) = self.lives.last_mut() else { return };
         match (said, claim) {
@@ -242,7 +241,7 @@ impl Builder {
 
 /// A line about a task.
 fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usize, &About)) {
-    if !about.received && !life.runs.iter().any(|(of, _)| *of == claim) {
+    if !about.received && !life.runs.contains_key(&claim) {
         let text = format!("claim {} is task {}: the log does not say when it came", claim + 1, about.task);
         life.records.push(Record::Note(Note { n: life.n, text }));
     }

@@ -4,9 +4,10 @@
 //! failing: what is no line of the log is told apart from a line of which only a part is there.
 
 use jiff::Timestamp;
-use jiff::civil::Time;
+use jiff::civil::{DateTime, Time};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -15,6 +16,8 @@ use std::str::Chars;
 pub(super) enum Stamp {
     /// On some day, in some zone.
     Clock(Time),
+    /// On this day, in some zone.
+    Local(DateTime),
     /// At this instant.
     Instant(Timestamp),
 }
@@ -24,19 +27,35 @@ pub(super) enum Stamp {
 pub(super) struct Line {
     pub(super) stamp: Stamp,
     pub(super) message: String,
-    fields: Vec<(String, String)>,
+    pub(super) fields: Vec<(String, String)>,
     /// Whether it is a warning or an error.
     pub(super) warns: bool,
     /// Whether its end is missing: a quote is not closed.
     pub(super) cut: bool,
+    /// Its number among all lines that were read, from 1.
+    pub(super) nth: u64,
+    /// A number that is the same for the same line.
+    pub(super) print: u64,
 }
 
 impl Line {
     /// Reads one, without its line end. `None`: it is none.
     pub(super) fn read(text: &str) -> Option<Self> {
+        let print = print(text);
         let text = without_escapes(text);
         let text = text.trim_end_matches(['\r', ' ']).trim_start_matches('\u{feff}');
-        if text.starts_with('{') { Self::of_json(text) } else { Self::of_text(text) }
+        let line = if text.starts_with('{') { Self::of_json(text) } else { Self::of_text(text) };
+        line.map(|line| Self { print, ..line })
+    }
+
+    /// The last field, which a line of text that is cut may have only in part.
+    pub(super) fn last_field(&self) -> Option<(&str, &str)> {
+        self.fields.last().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Leaves out the last field.
+    pub(super) fn drop_last_field(&mut self) {
+        self.fields.pop();
     }
 
     /// A field that says something.
@@ -57,7 +76,7 @@ impl Line {
         let warns = level_warns(level)?;
         let at = fields_begin(rest);
         let message = rest[..at].trim().to_owned();
-        let mut line = Self { stamp, message, fields: Vec::new(), warns, cut: false };
+        let mut line = Self { stamp, message, fields: Vec::new(), warns, cut: false, nth: 0, print: 0 };
         line.read_fields(&rest[at..]);
         Some(line)
     }
@@ -96,10 +115,9 @@ impl Line {
         let all: Map<String, Value> = serde_json::from_str(text).ok()?;
         let first = |names: [&str; 3]| names.iter().find_map(|name| all.get(*name)?.as_str());
         let time = first(["ts", "time", "timestamp"])?;
-        let stamp = match time.parse::<Timestamp>() {
-            Ok(instant) => Stamp::Instant(instant),
-            Err(_) => Stamp::Clock(clock(time)?),
-        };
+        let stamp = time.parse().map(Stamp::Instant).ok();
+        let stamp =
+            stamp.or_else(|| clock(time).map(Stamp::Clock)).or_else(|| local(time).map(Stamp::Local))?;
         let warns = level_warns(first(["level", "lvl", "severity"])?)?;
         let message = first(["msg", "message", "event"])?.trim().to_owned();
         let fields = all.iter().map(|(key, value)| {
@@ -109,14 +127,27 @@ impl Line {
             };
             (key.clone(), value)
         });
-        Some(Self { stamp, message, fields: fields.collect(), warns, cut: false })
+        Some(Self { stamp, message, fields: fields.collect(), warns, cut: false, nth: 0, print: 0 })
     }
 }
 
 /// `15:04:05`, with or without a fraction.
 fn clock(text: &str) -> Option<Time> {
-    // A time of a day has two colons; jiff would take other forms too.
-    (text.len() >= 8 && text.bytes().filter(|b| *b == b':').count() == 2).then(|| text.parse().ok()).flatten()
+    // A time of a day has two colons, the first one behind two digits; jiff would take other forms too, and of a date and a time the time.
+    let is_one = text.as_bytes().get(2) == Some(&b':') && text.bytes().filter(|b| *b == b':').count() == 2;
+    (is_one && text.len() >= 8).then(|| text.parse().ok()).flatten()
+}
+
+/// A date and a time, without a zone.
+fn local(text: &str) -> Option<DateTime> {
+    // A date alone is no time of a line.
+    text.contains(':').then(|| text.parse().ok()).flatten()
+}
+
+fn print(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.trim_end().trim_start_matches('\u{feff}').hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a level is that of a warning or an error: `INF`, `INFO`, `info`, `INF+2` are not, `WRN` is. `None`: it is no level.
@@ -204,7 +235,7 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::civil::time;
+    use jiff::civil::{date, time};
 
     fn read(text: &str) -> Line {
         Line::read(text).unwrap_or_else(|| panic!("{text:?} is a line"))
@@ -253,6 +284,18 @@ mod tests {
                 ("task completed", Some("t"), Some(3))
             );
         }
+    }
+
+    #[test]
+    fn a_date_without_a_zone_is_kept() {
+        for (text, is) in [
+            ("2026-03-04T07:08:09.5", Stamp::Local(date(2026, 3, 4).at(7, 8, 9, 500_000_000))),
+            ("2026-03-04 07:08:09", Stamp::Local(date(2026, 3, 4).at(7, 8, 9, 0))),
+            ("07:08:09.010", Stamp::Clock(time(7, 8, 9, 10_000_000))),
+        ] {
+            assert_eq!(read(&format!(r#"{{"time":"{text}","level":"INFO","msg":"m"}}"#)).stamp, is, "{text}");
+        }
+        assert_eq!(Line::read(r#"{"time":"2026-03-04","level":"INFO","msg":"m"}"#), None);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The lines of log files, in order, whatever bytes they have.
 
+use super::days::Until;
 use crate::trace::input::{Source, Stream, is_stdin};
 use jiff::Timestamp;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::fs;
 use std::io::{self, BufRead, Read};
@@ -21,7 +22,11 @@ const PACKED: [&str; 2] = [".gz", ".zst"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Log {
     Stdin,
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// As it was named, for messages.
+        name: String,
+    },
 }
 
 /// The logs that are read for `path`: itself, `-` for standard input, or, for a directory, its logs that were put aside, oldest first, and the one that is
@@ -30,9 +35,10 @@ pub(super) fn logs(path: &Path, cwd: &Path) -> io::Result<Vec<Log>> {
     if is_stdin(path) {
         return Ok(vec![Log::Stdin]);
     }
+    let named = path;
     let path = cwd.join(path);
     if !fs::metadata(&path)?.is_dir() {
-        return Ok(vec![Log::File(path)]);
+        return Ok(vec![Log::File { path, name: named.display().to_string() }]);
     }
     let mut found = Vec::new();
     for entry in fs::read_dir(&path)? {
@@ -41,7 +47,7 @@ pub(super) fn logs(path: &Path, cwd: &Path) -> io::Result<Vec<Log>> {
             found.push(path);
         }
     }
-    found.sort_by_key(|path| put_aside(path));
+    found.sort_by_cached_key(|path| (put_aside(path), path.clone()));
     found.extend(Some(path.join("daemon.log")).filter(|log| log.is_file()));
     if found.is_empty() {
         return Err(io::Error::new(
@@ -49,7 +55,11 @@ pub(super) fn logs(path: &Path, cwd: &Path) -> io::Result<Vec<Log>> {
             "the directory has neither a daemon.log nor one that was put aside",
         ));
     }
-    Ok(found.into_iter().map(Log::File).collect())
+    let log = |path: PathBuf| {
+        let name = path.file_name().map_or_else(|| named.to_owned(), |name| named.join(name));
+        Log::File { path, name: name.display().to_string() }
+    };
+    Ok(found.into_iter().map(log).collect())
 }
 
 /// When a log was put aside, by its name.
@@ -67,6 +77,8 @@ pub(super) struct Done {
     pub(super) lines: u64,
     /// Those of them that were longer than can be read.
     pub(super) long: u64,
+    /// Whether the last of them has no line end.
+    pub(super) unended: bool,
     /// Why the rest cannot be read, if there is one: what came before was.
     pub(super) broken: Option<String>,
 }
@@ -80,23 +92,19 @@ impl Log {
     fn source(&self) -> Source {
         match self {
             Self::Stdin => Source::Stdin,
-            Self::File(path) => Source::File { path: path.clone(), name: path.display().to_string() },
+            Self::File { path, name } => Source::File { path: path.clone(), name: name.clone() },
         }
     }
 
-    /// The day in `zone` on which its last line was written; that of standard input is taken to be written now.
-    pub(super) fn last_day(&self, zone: &TimeZone) -> io::Result<Date> {
-        let at = match self {
-            Self::Stdin => Timestamp::now(),
-            Self::File(path) => match put_aside(path) {
-                Some(at) => at,
-                // A time before the calendar is none; the file may be on a strange file system.
-                None => {
-                    Timestamp::try_from(fs::metadata(path)?.modified()?).unwrap_or_else(|_| Timestamp::now())
-                }
-            },
-        };
-        Ok(zone.to_datetime(at).date())
+    /// When its last line was written, at the latest; that of standard input is taken to be written now.
+    pub(super) fn until(&self) -> io::Result<Until> {
+        let Self::File { path, .. } = self else { return Ok(Until::Now(Timestamp::now())) };
+        if let Some(at) = put_aside(path) {
+            return Ok(Until::Named(at));
+        }
+        // A time before the calendar is none; the file may be on a strange file system.
+        let written = Timestamp::try_from(fs::metadata(path)?.modified()?);
+        Ok(written.map_or_else(|_| Until::Now(Timestamp::now()), Until::Written))
     }
 
     /// Gives each line to `take`, unpacked and without its line end; what is no UTF-8 is replaced.
@@ -122,9 +130,12 @@ fn read(mut from: Stream, take: &mut impl FnMut(&str), done: &mut Done) -> io::R
             return read.map(drop);
         }
         let mut rest = Ok(());
+        done.unended = false;
         if line.last() == Some(&b'\n') {
             line.pop();
-        } else if line.len() == LONGEST {
+        } else if line.len() < LONGEST {
+            done.unended = true;
+        } else {
             done.long += 1;
             rest = from.skip_until(b'\n').map(drop);
         }
@@ -154,7 +165,8 @@ mod tests {
 
     fn all(path: &Path) -> (Vec<String>, Done) {
         let mut found = Vec::new();
-        let read = Log::File(path.to_owned()).lines(|line| found.push(line.to_owned())).expect("reads");
+        let log = Log::File { path: path.to_owned(), name: String::new() };
+        let read = log.lines(|line| found.push(line.to_owned())).expect("reads");
         (found, read)
     }
 
@@ -177,11 +189,15 @@ mod tests {
             log.lines(|line| texts.push(line.to_owned())).expect("reads");
         }
         assert_eq!(texts, ["first", "second", "and a half", "third"]);
-        let zone = TimeZone::posix("XXX-5").expect("a zone");
-        let day = found[0].last_day(&zone).expect("a day");
-        assert_eq!(day.to_string(), "2026-03-01");
-        let zone = TimeZone::posix("XXX5").expect("a zone");
-        assert_eq!(found[0].last_day(&zone).expect("a day").to_string(), "2026-02-28");
+        let names: Vec<String> = found.iter().map(Log::name).collect();
+        assert_eq!(
+            (names[0].as_str(), names[3].as_str()),
+            ("./daemon-2026-03-01T00-00-00.000.log", "./daemon.log")
+        );
+        let aside = "2026-03-01T00:00:00Z".parse().expect("a time");
+        assert_eq!(found[0].until().expect("a time"), Until::Named(aside));
+        assert!(matches!(found[3].until().expect("a time"), Until::Written(_)));
+        assert!(matches!(Log::Stdin.until().expect("a time"), Until::Now(_)));
 
         let empty = tempfile::tempdir().expect("temp");
         assert!(
@@ -202,7 +218,7 @@ mod tests {
         let (lines, read) = all(&path);
         assert_eq!(lines[0].len(), LONGEST);
         assert_eq!(lines[1..], ["b\u{fffd}\0c\r", "", "last"]);
-        assert_eq!(read, Done { lines: 4, long: 1, broken: None });
+        assert_eq!(read, Done { lines: 4, long: 1, unended: true, broken: None });
     }
 
     #[test]

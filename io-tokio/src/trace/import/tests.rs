@@ -1,5 +1,6 @@
 //! Whole logs, written by hand after what the format says.
 
+use super::line::Line;
 use super::*;
 use crate::trace::show::{Show, show};
 use longshore_core::effect::{Effect, Fact, PhaseName, ReportKind, RuntimeChange};
@@ -14,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use tempfile::TempDir;
 
 /// A day of a daemon: one task that ends well, one that fails, one that is cancelled, and a stop.
-const DAY: &str = r#"09:00:00.000 INF starting daemon component=daemon version=0.9.1 agents=[claude] server=https://s.example profile=""
+pub(super) const DAY: &str = r#"09:00:00.000 INF starting daemon component=daemon version=0.9.1 agents=[claude] server=https://s.example profile=""
 09:00:00.001 DBG daemon config resolved component=daemon daemon_id=d-1 poll_interval=500ms heartbeat_interval=2s agent_timeout=0s idle_watchdog=20m0s max_concurrent_tasks=3 gc_enabled=true
 09:00:00.200 INF registered runtime component=daemon workspace_id=ws-1 runtime_id=rt-1 provider=claude
 09:00:00.201 DBG background loops launched (heartbeat, gc); health now reporting ready component=daemon
@@ -43,23 +44,23 @@ const DAY: &str = r#"09:00:00.000 INF starting daemon component=daemon version=0
 09:00:12.100 INF deregistered runtimes component=daemon count=1
 "#;
 
-struct Imported {
-    headers: Vec<Header>,
-    steps: Vec<Step>,
-    notes: Vec<String>,
-    said: String,
-    text: String,
+pub(super) struct Imported {
+    pub(super) headers: Vec<Header>,
+    pub(super) steps: Vec<Step>,
+    pub(super) notes: Vec<String>,
+    pub(super) said: String,
+    pub(super) text: String,
 }
 
 impl Imported {
-    fn facts(&self) -> Vec<Fact> {
+    pub(super) fn facts(&self) -> Vec<Fact> {
         let effects = self.steps.iter().flat_map(|step| step.effects.iter().flatten());
         effects
             .filter_map(|effect| if let Effect::Fact { fact } = effect { Some(fact.clone()) } else { None })
             .collect()
     }
 
-    fn offers(&self) -> Vec<Offer> {
+    pub(super) fn offers(&self) -> Vec<Offer> {
         let events = self.steps.iter().filter_map(|step| step.event.as_ref());
         let offers = events.filter_map(|event| match event {
             Event::Api { r: Ok(ApiReply::Claimed { offers, .. }), .. } => Some(offers.clone()),
@@ -69,7 +70,7 @@ impl Imported {
     }
 }
 
-fn asked(files: Vec<PathBuf>, out: &Path) -> Import {
+pub(super) fn asked(files: Vec<PathBuf>, out: &Path) -> Import {
     Import {
         files,
         output: Some(out.to_owned()),
@@ -80,7 +81,7 @@ fn asked(files: Vec<PathBuf>, out: &Path) -> Import {
 }
 
 /// Imports, and reads what came of it as every other trace is read.
-fn imported(asked: &Import) -> Result<Imported, ImportError> {
+pub(super) fn imported(asked: &Import) -> Result<Imported, ImportError> {
     let mut said = Vec::new();
     import(asked, Path::new("/"), &mut said)?;
     let path = asked.output.as_ref().expect("a file");
@@ -103,14 +104,14 @@ fn imported(asked: &Import) -> Result<Imported, ImportError> {
     Ok(Imported { headers, steps, notes, said: String::from_utf8(said).expect("text"), text })
 }
 
-fn import_text(text: &[u8]) -> Result<Imported, ImportError> {
+pub(super) fn import_text(text: &[u8]) -> Result<Imported, ImportError> {
     let dir = TempDir::new().expect("temp");
     let log = dir.path().join("daemon.log");
     fs::write(&log, text).expect("written");
     imported(&asked(vec![log], &dir.path().join("out.jsonl")))
 }
 
-fn good(text: &str) -> Imported {
+pub(super) fn good(text: &str) -> Imported {
     import_text(text.as_bytes()).expect("imported")
 }
 
@@ -210,7 +211,7 @@ fn what_is_not_known_is_counted_said_and_left_out() {
         "not known   2 lines, left out:",
         "2 x \"a thing that nobody knows\", first in line 30",
         "other       2 lines are none of the log",
-        "cut         1 lines have no end",
+        "daemon.log is cut, and was read as far as it goes",
     ] {
         assert!(day.said.contains(line), "{line}: {}", day.said);
     }
@@ -296,7 +297,7 @@ fn what_is_no_log_is_refused_and_nothing_is_written() {
     assert!(error.contains("none of the 2 lines") && error.contains("daemon.log"), "{error}");
     let only = "09:00:08.000 INF claude finished component=daemon pid=77 status=completed\n";
     let error = import_text(only.as_bytes()).err().expect("an empty trace is none").to_string();
-    assert!(error.starts_with("the 1 lines tell of no task, runtime or process"), "{error}");
+    assert!(error.starts_with("its one line tells of no task, runtime or process"), "{error}");
     let error = imported(&asked(vec![dir.path().join("none")], &out)).err().expect("refused").to_string();
     assert!(error.contains("none cannot be read"), "{error}");
     assert!(!out.exists());
@@ -412,7 +413,13 @@ proptest! {
 
 #[test]
 fn a_zone_is_an_offset_or_a_name() {
-    assert!(zone("+02:00").is_ok() && zone("-05:30").is_ok());
+    for offset in ["+02:00", "-05:30", "+14:00", "-14:00", "+00:00"] {
+        assert!(zone(offset).is_ok(), "{offset}");
+    }
+    for offset in ["+25:00", "+14:01", "-14:30", "-23:59"] {
+        let why = zone(offset).expect_err("outside");
+        assert!(why.starts_with("an offset is from -14:00 to +14:00"), "{offset}: {why}");
+    }
     assert!(zone("Middle-earth/Shire").is_err_and(|why| why.contains("+02:00")));
 }
 

@@ -1,7 +1,7 @@
 //! A log that tells less, as it was rotated, cut or torn, is never said to break a rule.
 
 use super::build::build;
-use super::clock::Day;
+use super::clock::Clocks;
 use super::line::Line;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
@@ -31,7 +31,8 @@ fn read(log: &[String]) -> Vec<Line> {
 /// What a log breaks, and how many steps of it were judged.
 fn broken(lines: &[Line]) -> (Vec<String>, u64) {
     let mut audit = Audit::default();
-    for record in build(lines, Day::First(date(2026, 3, 1)), TimeZone::UTC, "") {
+    let mut clocks = Clocks::new(vec![(0, date(2026, 3, 1))], TimeZone::UTC);
+    for record in build(lines, &mut clocks, |_| String::new()) {
         audit.record(Place::default(), record).expect("every record is in its place");
     }
     let one = |found: &longshore_core::trace::Finding| {

@@ -241,7 +241,9 @@ impl Lines<'_> {
         } else {
             String::new()
         };
-        self.say(claim.life, at, format!("{} {what}{twice}, after {took}", request.kind.as_str()));
+        // A log does not say when it was sent.
+        let after = if story[claim.life].is_imported() { String::new() } else { format!(", after {took}") };
+        self.say(claim.life, at, format!("{} {what}{twice}{after}", request.kind.as_str()));
     }
 
     /// What somebody did comes before all that follows from it, what the daemon states comes after it.

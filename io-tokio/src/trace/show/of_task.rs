@@ -58,6 +58,10 @@ impl Lines<'_> {
                 format!("is failed back without a run{runtime}: {}", reason.as_str())
             }
             Origin::Recovered(_) => format!("is taken over from an earlier process{runtime}{slot}"),
+            Origin::Offered(_) if story[task.life].is_imported() => match task.runtime {
+                Some(_) => format!("came{runtime}"),
+                None => "came, for a runtime that the log does not name".to_owned(),
+            },
             Origin::Offered(_) => {
                 format!("is offered{runtime}; what the daemon did about it was not recorded")
             }
@@ -101,9 +105,13 @@ impl Lines<'_> {
         let life = task.life;
         match task.fate {
             Fate::Reported { at, report, tries } => {
-                let tries =
-                    if tries == 1 { "at the first try".to_owned() } else { format!("at try {tries}") };
-                self.say(life, at, format!("task {name} is reported as {}, {tries}", words::report(report)));
+                let tries = match tries {
+                    // A log does not count them.
+                    _ if self.story[life].is_imported() => String::new(),
+                    1 => ", at the first try".to_owned(),
+                    _ => format!(", at try {tries}"),
+                };
+                self.say(life, at, format!("task {name} is reported as {}{tries}", words::report(report)));
             }
             Fate::Superseded { at, status } => {
                 self.say(

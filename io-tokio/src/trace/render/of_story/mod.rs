@@ -207,7 +207,11 @@ impl Scene<'_> {
         let mut facts: Vec<(Text, Text)> = Vec::new();
         let mut add = |name: &str, value: String| facts.push((name.into(), value.into()));
         if let Some(life) = story.lives.first() {
-            add("recorded by", format!("{} of core {}", life.source, life.core));
+            if life.is_imported() {
+                add("imported from", format!("the log of {}", life.core));
+            } else {
+                add("recorded by", format!("{} of core {}", life.source, life.core));
+            }
         }
         let (steps, lives) = (story.lives.iter().map(|life| life.steps).sum::<u64>(), story.lives.len());
         add("steps", steps.to_string());
