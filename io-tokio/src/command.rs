@@ -8,6 +8,7 @@ use crate::health::{DaemonState, HealthSnapshot};
 use crate::identity::cli_version;
 use crate::local::interrupts::Interrupts;
 use crate::log::{self, LogFile, Redactor};
+use crate::open_files;
 use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
 use crate::signals::stop_on_signals;
@@ -21,9 +22,18 @@ use tokio::sync::watch;
 
 /// Carries out a command that the command line understood.
 pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
+    // What is wrong is no verdict about a trace.
+    let wrong = if matches!(command, Command::Trace(_)) { Exit::Code(2) } else { Exit::Failed };
+    if let Err(error) = open_files::check(&command) {
+        failed(&error, false);
+        return wrong;
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error, debug_wanted(env)),
+        Err(error) => {
+            failed(&error, debug_wanted(env));
+            return wrong;
+        }
     };
     match command {
         Command::DaemonStart(start) => {

@@ -29,7 +29,8 @@ fn each_of_the_six_ends_as_it_should_and_leaves_what_is_printed_and_no_process()
     for (task, row) in TASKS.iter().zip(&rows) {
         assert!(row.trim_start().starts_with(task), "{row}");
     }
-    for (task, end) in [(3, "✔ failed"), (4, "✔ cancelled"), (5, "✔ completed")] {
+    for (task, end) in [(3, "✔ failed, as it should"), (4, "✔ cancelled, as it should"), (5, "✔ completed")]
+    {
         assert!(rows[task].contains(end), "{}", rows[task]);
     }
     assert!(!out.contains('✘'), "{out}");
@@ -39,6 +40,10 @@ fn each_of_the_six_ends_as_it_should_and_leaves_what_is_printed_and_no_process()
     assert_eq!(std::fs::read_to_string(work_dirs(&out)[2].join("sum.txt")).expect("written"), "sum = 0\n");
     let log = std::fs::read_to_string(after(&out, "Log")).expect("the log");
     assert!(log.contains("task completed") && !err.contains("task completed"), "{log}");
+    assert_eq!(out.matches("Trace ").count(), 1, "{out}");
+    // Each of them said something.
+    let messages = |row: &&str| row.split_whitespace().rev().nth(2).and_then(|word| word.parse::<u32>().ok());
+    assert!(rows.iter().all(|row| messages(row).is_some_and(|count| count > 0)), "{out}");
     let own = after(&out, "Trace").to_str().expect("UTF-8");
     for trace in [own, record.to_str().expect("UTF-8")] {
         assert!(out.contains(trace), "{out}");

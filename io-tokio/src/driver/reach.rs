@@ -184,8 +184,9 @@ mod tests {
     #[test]
     fn one_connection_that_ends_is_not_worth_a_word_but_the_next_one_is() {
         let mut answering = Answering::default();
-        let said = [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
-            .map(|sign| answering.take(sign));
+        let said =
+            [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
+                .map(|sign| answering.take(sign));
         assert_eq!(said, [None, None, None, None, Some(Word::BreaksOff), Some(Word::Back)]);
     }
 

@@ -8,6 +8,7 @@
 use super::VERSION;
 use super::store::replace;
 use crate::book::{Stream, Tools};
+use crate::regular;
 use crate::supervise::Position;
 use crate::wire::message::Message;
 use longshore_core::codec::AgentCodec;
@@ -182,7 +183,7 @@ impl Journal {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                let file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
+                let file = regular::open(File::options().append(true).create(true).mode(0o600), &self.path)?;
                 // What a kill cut short must not stand before what comes next.
                 file.set_len(self.length)?;
                 none.insert(file)
@@ -229,7 +230,7 @@ impl Journal {
     /// See [`JournalError`].
     pub fn read(path: &Path) -> Result<Replayed, JournalError> {
         let mut replayed = Replayed::default();
-        let file = match File::open(path) {
+        let file = match regular::open(File::options().read(true), path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(replayed),
             other => other?,
         };

@@ -4,6 +4,7 @@ use super::VERSION;
 use super::journal::{Journal, Replayed};
 use super::record::{Kept, KeptOutcome, Versioned, WrittenRecord};
 use super::store::{OUTBOX, OUTCOME, RECORD};
+use crate::regular;
 use longshore_core::event::ClaimKey;
 use longshore_core::ledger::RecordError;
 use serde::de::DeserializeOwned;
@@ -105,7 +106,7 @@ fn one(dir: &Path, claim: ClaimKey) -> Result<Option<Set>, Unreadable> {
 }
 
 fn read<T: DeserializeOwned>(dir: &Path, name: &'static str) -> Result<Option<T>, Unreadable> {
-    let text = match fs::read(dir.join(name)) {
+    let text = match regular::read(&dir.join(name), u64::MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(|error| Unreadable::Io(name, error.to_string()))?,
     };

@@ -109,7 +109,12 @@ pub fn demo_tasks() -> Vec<Scenario> {
         output: output.into(),
     };
     vec![
-        Scenario::new("quick", "Answer at once", vec![Step::Result("Four.".into())], "Four."),
+        Scenario::new(
+            "quick",
+            "Answer at once",
+            vec![say("Two and two, then."), Step::Result("Four.".into())],
+            "Four.",
+        ),
         Scenario::new("chatty", "Think aloud for a while", chatter(), "Read everything; nothing is missing."),
         Scenario::new(
             "tools",
