@@ -170,8 +170,8 @@ fn style(state: State, as_it_should: bool) -> ProgressStyle {
 /// The state in words. What looks like a failure of the demo is said to be none.
 fn phase(state: State, as_it_should: bool) -> &'static str {
     match (state, as_it_should) {
-        (State::Failed, true) => "failed, as it should",
-        (State::Cancelled, true) => "cancelled, as it should",
+        (State::Failed, true) => "failed, as meant",
+        (State::Cancelled, true) => "cancelled, as meant",
         _ => state.as_str(),
     }
 }

@@ -140,7 +140,7 @@ pub fn demo_tasks() -> Vec<Scenario> {
             answer: None,
             ..Scenario::new(
                 "failing",
-                "Run into a wall",
+                "Run into a wall, and fail",
                 vec![
                     say("I try the build."),
                     bash("make", "make: *** no rule to make target"),

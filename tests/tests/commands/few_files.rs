@@ -1,6 +1,5 @@
 //! Commands in a shell that lets them have few files open at a time.
 
-use crate::bed::executable;
 use longshore_tests::Home;
 use std::process::{Command, Output, Stdio};
 
@@ -15,7 +14,7 @@ fn with_files(home: &Home, files: u32, args: &[&str]) -> Output {
 
 #[test]
 fn each_command_works_or_says_what_it_needs() {
-    let home = Home::at(executable(), "http://127.0.0.1:1", "token");
+    let home = Home::at(env!("CARGO_BIN_EXE_longshore-under-test"), "http://127.0.0.1:1", "token");
     home.write_config();
     let started = ["daemon start", "daemon start --foreground", "daemon restart", "demo"];
     let asking = ["daemon stop", "daemon status", "daemon logs", "trace stats missing", "version"];
