@@ -56,8 +56,6 @@ enum Sign {
 enum Word {
     /// It does not answer any more.
     Gone,
-    /// It does not answer any more, and it is the connections that end.
-    BreaksOff,
     /// It answers again.
     Back,
 }
@@ -106,7 +104,7 @@ impl Answering {
             (Self::Badly, _) => (Self::Badly, None),
             (_, Sign::Failed) => (Self::Badly, Some(Word::Gone)),
             (Self::Well, Sign::BrokeOff) => (Self::Doubtful, None),
-            (Self::Doubtful, Sign::BrokeOff) => (Self::Badly, Some(Word::BreaksOff)),
+            (Self::Doubtful, Sign::BrokeOff) => (Self::Badly, Some(Word::Gone)),
         };
         *self = next;
         word
@@ -117,16 +115,10 @@ impl Reach {
     fn note_reached(&self, sign: Sign, answer: &Answer) {
         let word = self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(sign);
         match (word, answer) {
-            (Some(Word::Gone), Err(error)) => {
-                tracing::warn!(%error, "the server does not answer as it should; it is asked again and again");
-            }
-            (Some(Word::BreaksOff), Err(error)) => {
-                tracing::warn!(
-                    %error,
-                    "the server does not answer as it should: connections end without an answer, or with one that is not HTTP; \
-                     check the server URL and any proxy on the way; it is asked again and again"
-                );
-            }
+            (Some(Word::Gone), Err(error)) => tracing::warn!(
+                %error,
+                "the server does not answer as it should; check the server URL, what serves there and any proxy on the way; it is asked again and again"
+            ),
             (Some(_), _) => tracing::info!("the server answers again"),
             (None, _) => {}
         }
@@ -187,7 +179,7 @@ mod tests {
         let said =
             [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
                 .map(|sign| answering.take(sign));
-        assert_eq!(said, [None, None, None, None, Some(Word::BreaksOff), Some(Word::Back)]);
+        assert_eq!(said, [None, None, None, None, Some(Word::Gone), Some(Word::Back)]);
     }
 
     proptest! {
