@@ -18,7 +18,11 @@ use longshore_core::effect::ExitCause;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// For what is still at work on the disk when a command is done.
+const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Carries out a command that the command line understood.
 pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
@@ -35,7 +39,7 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
             return wrong;
         }
     };
-    match command {
+    let exit = match command {
         Command::DaemonStart(start) => {
             let debug = start.debug || debug_wanted(env);
             runtime.block_on(begin(&start, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
@@ -72,7 +76,10 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
         }
         Command::Trace(command) => trace::perform(&command, &runtime, env, cwd),
         Command::Version(_) => Exit::Success,
-    }
+    };
+    // A disk that hangs is not waited for.
+    runtime.shutdown_timeout(LAST_WORK);
+    exit
 }
 
 /// One line for people.

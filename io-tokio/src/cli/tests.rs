@@ -181,7 +181,7 @@ fn a_trace_command_that_is_typed_wrong_is_no_verdict() {
 
 #[test]
 fn a_wrong_number_of_arguments_shows_the_usage() {
-    for line in ["local", "trace replay", "demo surplus", "trace replay a b"] {
+    for line in ["trace replay", "demo surplus", "trace replay a b"] {
         let (exit, _, err, _) = ran(line, &Env::default());
         assert_eq!(exit.code(), if line.starts_with("trace") { 2 } else { 1 }, "{line}");
         assert_eq!(err.lines().count(), 2, "{err}");
