@@ -110,6 +110,8 @@ pub struct Replayed {
     pub last: u32,
     /// Messages that the server may not have, in order.
     pub unsent: VecDeque<Message>,
+    /// `unsent` was left on the disk, to be read when it is to be sent.
+    pub is_left: bool,
     /// Where reading goes on; `None` to begin with the first byte.
     pub at: Option<At>,
     /// Bytes up to the end of the last write that was not cut short.
@@ -154,6 +156,14 @@ impl Journal {
     /// Whether it is to be written anew, given how many bytes of it are still needed.
     pub const fn is_bloated(&self, needed: usize) -> bool {
         self.length > SLACK + 2 * needed as u64
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn replay(&self) -> Result<Replayed, JournalError> {
+        Self::read(&self.path)
     }
 
     /// Adds messages and the place that they lead to.

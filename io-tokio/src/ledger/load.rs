@@ -5,9 +5,10 @@ use super::journal::{Journal, Replayed};
 use super::record::{Kept, KeptOutcome, Versioned, WrittenRecord};
 use super::store::{OUTBOX, OUTCOME, RECORD};
 use crate::regular;
-use longshore_core::event::ClaimKey;
+use longshore_core::event::{ClaimKey, Recovered};
 use longshore_core::ledger::RecordError;
 use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -97,7 +98,12 @@ fn one(dir: &Path, claim: ClaimKey) -> Result<Option<Set>, Unreadable> {
         return Err(Unreadable::Misplaced(RECORD));
     }
     let outcome = read::<KeptOutcome>(dir, OUTCOME)?;
-    let said = Journal::read(&dir.join(OUTBOX)).map_err(|error| Unreadable::Io(OUTBOX, error.to_string()))?;
+    let mut said =
+        Journal::read(&dir.join(OUTBOX)).map_err(|error| Unreadable::Io(OUTBOX, error.to_string()))?;
+    if matches!(kept.record.was, Recovered::Ended { .. }) {
+        // There may be many of them, and a server that takes nothing for weeks: what they said is read again when it is sent.
+        (said.unsent, said.is_left) = (VecDeque::new(), true);
+    }
     kept.record.acked(said.taken);
     if kept.record.is_settled() {
         return Ok(None);

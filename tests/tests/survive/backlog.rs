@@ -1,0 +1,85 @@
+//! Very many results that the server has not taken: what they cost the daemon, and that all of them arrive.
+
+use crate::rig::{Rig, until, within};
+use longshore_io_tokio::agent_double::Step;
+use longshore_io_tokio::plane::{Action, Answer, Rule, TaskSpec};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const RESULTS: u64 = 10_000;
+/// What each agent said: lines, and the bytes of each.
+const SAID: (u64, usize) = (8, 2_000);
+/// The most memory that a daemon may come to have had, in bytes. All that was said comes to 160 MB without a single copy; some 9 KB for
+/// each result were seen, and 25 MB without any.
+const MEMORY: u64 = 144 << 20;
+/// All of them take a debug build on a machine with a lot to do this long at most.
+const LONG: Duration = Duration::from_mins(15);
+
+/// Makes as many of the one record that is there, each about another claim and task.
+fn multiply(ledger: &Path, task: &str) {
+    let first = ledger.join("1");
+    let text = |name: &str| fs::read_to_string(first.join(name)).expect("it was written");
+    let (record, outcome, outbox) = (text("record.json"), text("outcome.json"), text("outbox.jsonl"));
+    for claim in 2..=RESULTS {
+        let id = format!("{}{claim:012}", &task[..task.len() - 12]);
+        let (key, own) = (&task[task.len() - 12..], &id[id.len() - 12..]);
+        let about =
+            |text: &str| text.replace(key, own).replace("\"claim\":1,", &format!("\"claim\":{claim},"));
+        let dir = ledger.join(claim.to_string());
+        fs::create_dir(&dir).expect("made");
+        fs::write(dir.join("record.json"), about(&record)).expect("written");
+        fs::write(dir.join("outcome.json"), about(&outcome)).expect("written");
+        fs::write(dir.join("outbox.jsonl"), &outbox).expect("written");
+    }
+}
+
+#[tokio::test]
+#[ignore = "takes longer: 10 000 results, and 160 MB of messages"]
+async fn very_many_results_that_were_not_taken_are_delivered_and_do_not_fill_the_memory() {
+    let mut rig = Rig::new(|home| home).await;
+    let calls = ["messages", "complete"];
+    let refused =
+        calls.map(|call| rig.fault(call, |path| Rule::new("POST", &path, Action::error(503, "no"))));
+    let script = [Step::Flood { lines: SAID.0, bytes: SAID.1 }, Step::Result("said".into())];
+    let task = rig.enqueue(TaskSpec::new("claude").script(&script));
+    until("the report", || (!rig.calls(&task, "complete").is_empty()).then_some(())).await;
+    rig.kill().await;
+    let ledger = rig.home.state_dir().join("ledger");
+    multiply(&ledger, task.as_str());
+    for fault in &refused {
+        fault.remove();
+    }
+    // The control plane knows none but the first of them.
+    let taken = |body: &str| Action::Reply { status: 200, body: body.to_owned(), headers: Vec::new() };
+    rig.fault("complete", |path| Rule::new("POST", &path, taken(r#"{"status":"completed"}"#)));
+    rig.fault("messages", |path| Rule::new("POST", &path, taken("{}")));
+    rig.fault("messages", |path| Rule::new("GET", &path, taken("[]")));
+
+    let (before, begun) = (rig.registrations(), Instant::now());
+    rig.start_next();
+    rig.registered_since(before).await;
+    let registered = begun.elapsed();
+    let left = || fs::read_dir(&ledger).expect("listed").count();
+    let empty = within(LONG, || (left() == 0).then_some(())).await;
+    let (drained, peak) = (begun.elapsed(), rig.daemon().peak_memory());
+    println!(
+        "{RESULTS} results: registered after {registered:?}, all delivered after {drained:?}, at most {} KiB of memory",
+        peak >> 10
+    );
+    assert!(empty.is_some(), "{} are left", left());
+    let told = |call: &str| {
+        let requests = rig.plane.requests_where(|request| {
+            let is_taken = matches!(request.answer, Answer::Sent(200));
+            is_taken && request.method == "POST" && request.path.ends_with(&format!("/{call}"))
+        });
+        let paths: BTreeSet<_> = requests.iter().map(|request| request.path.clone()).collect();
+        (requests.len() as u64, paths.len() as u64)
+    };
+    for call in calls {
+        assert_eq!(told(call), (RESULTS, RESULTS), "{call}: each once");
+    }
+    assert!(peak < MEMORY, "{peak} bytes");
+    rig.stop().await;
+}
