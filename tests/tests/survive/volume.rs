@@ -3,6 +3,7 @@
 use crate::audit::{self, Audit};
 use crate::rig::{Rig, WITHIN};
 use crate::stage::numbers;
+use longshore_core::plane::Plane;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Rule, State, TaskSpec};
 use std::time::Duration;
@@ -70,7 +71,8 @@ async fn a_stop_with_much_that_is_not_sent_ends_in_time_and_the_next_daemon_send
     let before = rig.registrations();
     rig.start_next();
     rig.registered_since(before).await;
-    let tries = rig.over(&task).await;
+    let over = |plane: &Plane| plane.task(&task).filter(|row| row.state.is_terminal()).cloned();
+    let tries = [rig.plane.wait_until(3 * WITHIN, over).await.expect("it ends")];
     let mut audit = Audit::default();
     let end = audit::endings(&rig, &tries, &mut audit);
     audit::leftovers(&rig, &mut audit).await;
