@@ -102,9 +102,8 @@ impl Answering {
             (Self::Badly, Sign::Answered) => (Self::Well, Some(Word::Back)),
             (_, Sign::Answered) => (Self::Well, None),
             (Self::Badly, _) => (Self::Badly, None),
-            (_, Sign::Failed) => (Self::Badly, Some(Word::Gone)),
             (Self::Well, Sign::BrokeOff) => (Self::Doubtful, None),
-            (Self::Doubtful, Sign::BrokeOff) => (Self::Badly, Some(Word::Gone)),
+            (_, Sign::Failed | Sign::BrokeOff) => (Self::Badly, Some(Word::Gone)),
         };
         *self = next;
         word
