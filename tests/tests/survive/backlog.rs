@@ -13,9 +13,9 @@ const RESULTS: u64 = 1_000;
 const UNREPORTED: u64 = 200;
 /// What each agent said: lines, and the bytes of each.
 const SAID: (u64, usize) = (8, 20_000);
-/// The most memory that a daemon may come to have had, in bytes. All that was said comes to 160 MB without a single copy; the daemon needs some
-/// 25 MB without any of it.
-const MEMORY: u64 = 144 << 20;
+/// The most memory that a daemon may come to have had, in bytes. All that was said comes to 160 MB without a single copy, beside the 25 MB that
+/// the daemon needs without any of it. 127 MiB were seen, most of it for the reports, which are all told at once.
+const MEMORY: u64 = 160 << 20;
 /// All of them take a debug build on a machine with a lot to do this long at most.
 const LONG: Duration = Duration::from_mins(5);
 
@@ -50,7 +50,8 @@ async fn very_many_results_that_were_not_taken_are_delivered_and_do_not_fill_the
     let refused =
         calls.map(|call| rig.fault(call, |path| Rule::new("POST", &path, Action::error(503, "no"))));
     let script = [Step::Flood { lines: SAID.0, bytes: SAID.1 }, Step::Result("said".into())];
-    let task = rig.enqueue(TaskSpec::new("claude").script(&script));
+    // The control plane does not hear of its end: it is not to be tried again.
+    let task = rig.enqueue(TaskSpec { max_attempts: 1, ..TaskSpec::new("claude").script(&script) });
     until("the report", || (!rig.calls(&task, "complete").is_empty()).then_some(())).await;
     rig.kill().await;
     let ledger = rig.home.state_dir().join("ledger");
