@@ -8,6 +8,7 @@ use crate::health::{DaemonState, HealthSnapshot};
 use crate::identity::cli_version;
 use crate::local::interrupts::Interrupts;
 use crate::log::{self, LogFile, Redactor};
+use crate::open_files;
 use crate::owner::unit::warn_if_runs_end_with_it;
 use crate::service::{Service, Start, flight_recorder};
 use crate::signals::stop_on_signals;
@@ -17,15 +18,28 @@ use longshore_core::effect::ExitCause;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// For what is still at work on the disk when a command is done.
+const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Carries out a command that the command line understood.
 pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
+    // What is wrong is no verdict about a trace.
+    let wrong = if matches!(command, Command::Trace(_)) { Exit::Code(2) } else { Exit::Failed };
+    if let Err(error) = open_files::check(&command) {
+        failed(&error, false);
+        return wrong;
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error, debug_wanted(env)),
+        Err(error) => {
+            failed(&error, debug_wanted(env));
+            return wrong;
+        }
     };
-    match command {
+    let exit = match command {
         Command::DaemonStart(start) => {
             let debug = start.debug || debug_wanted(env);
             runtime.block_on(begin(&start, env, cwd)).unwrap_or_else(|error| failed(&*error, debug))
@@ -62,7 +76,10 @@ pub fn perform(command: Command, env: &Env, cwd: &Path) -> Exit {
         }
         Command::Trace(command) => trace::perform(&command, &runtime, env, cwd),
         Command::Version(_) => Exit::Success,
-    }
+    };
+    // A disk that hangs is not waited for.
+    runtime.shutdown_timeout(LAST_WORK);
+    exit
 }
 
 /// One line for people.

@@ -39,6 +39,10 @@ fn each_of_the_six_ends_as_it_should_and_leaves_what_is_printed_and_no_process()
     assert_eq!(std::fs::read_to_string(work_dirs(&out)[2].join("sum.txt")).expect("written"), "sum = 0\n");
     let log = std::fs::read_to_string(after(&out, "Log")).expect("the log");
     assert!(log.contains("task completed") && !err.contains("task completed"), "{log}");
+    assert_eq!(out.matches("Trace ").count(), 1, "{out}");
+    // Each of them said something.
+    let messages = |row: &&str| row.split_whitespace().rev().nth(2).and_then(|word| word.parse::<u32>().ok());
+    assert!(rows.iter().all(|row| messages(row).is_some_and(|count| count > 0)), "{out}");
     let own = after(&out, "Trace").to_str().expect("UTF-8");
     for trace in [own, record.to_str().expect("UTF-8")] {
         assert!(out.contains(trace), "{out}");

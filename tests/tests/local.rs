@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A bench whose `PATH` has a `claude`, which is the double.
 fn bench() -> Bench {
@@ -111,6 +111,154 @@ fn a_machine_without_claude_is_told_what_to_do_and_nothing_is_left() {
     assert!(err.contains("/missing/claude is no program"), "{err}");
     assert_eq!(bench.processes(), [""; 0]);
     assert!(places(&bench).is_empty());
+}
+
+#[test]
+fn a_project_without_claude_is_left_as_it_was() {
+    let bench = bench();
+    let dir = bench.path().join("project");
+    std::fs::create_dir(&dir).expect("a directory");
+    let run = |claude: &str| {
+        let mut command = local(&bench, &[r#"longshore-double: [{"say":"Done."}]"#, "--dir", "project"]);
+        if !claude.is_empty() {
+            command.env("MULTICA_CLAUDE_PATH", claude);
+        }
+        command.output().expect("it ran")
+    };
+    let names = || std::fs::read_dir(&dir).expect("listed").count();
+    assert_eq!(run("/missing/claude").status.code(), Some(1));
+    assert_eq!(names(), 0, "nothing of ours");
+    assert!(run("").status.success());
+    assert_eq!(run("/missing/claude").status.code(), Some(1));
+    let left = std::fs::read_dir(dir.join(".longshore")).expect("listed").count();
+    assert_eq!(left, 2, "the run before, and what keeps it from git");
+}
+
+/// Lets the agent of a run go on, and waits for the run's end.
+fn let_go_on(gate: &Path, running: Child) -> Output {
+    std::fs::write(gate, "").expect("written");
+    running.wait_with_output().expect("it ran")
+}
+
+#[test]
+fn a_run_whose_directory_is_moved_meanwhile_says_where_it_is_and_makes_nothing_in_the_old_place() {
+    let bench = bench();
+    let gate = bench.path().join("gate");
+    let script = json!([
+        { "say": "Begun." },
+        { "count": { "until": gate.display().to_string(), "every": 20 } },
+        { "say": "Moved." },
+        { "write": { "path": "done.txt", "text": "once" } },
+        { "result": "All done." },
+    ]);
+    let mut command = local(&bench, &[&format!("Do it. longshore-double: {script}")]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut line = [0; 7];
+    running.stdout.as_mut().expect("piped").read_exact(&mut line).expect("read");
+    assert_eq!(&line, b"Begun.\n");
+    let place = places(&bench).pop().expect("a place");
+    let moved = bench.path().join("moved");
+    std::fs::rename(&place, &moved).expect("moved");
+    let output = let_go_on(&gate, running);
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.ends_with("All done.\n"), "{out}\n{err}");
+    assert!(after(&err, "work directory:").starts_with(&moved), "{err}");
+    assert_eq!(
+        std::fs::read_to_string(after(&err, "work directory:").join("done.txt")).expect("there"),
+        "once"
+    );
+    assert_eq!(after(&err, "log:"), moved.join("daemon.log"));
+    assert!(!place.exists(), "{err}");
+    assert_eq!(bench.processes(), [""; 0]);
+}
+
+#[test]
+fn a_run_that_was_moved_before_it_goes_on_names_its_directory_as_it_is_now() {
+    let bench = bench();
+    let output = ran(&bench, r#"[{"write":{"path":"done.txt","text":"once"}},{"result":"All done."}]"#);
+    assert!(output.status.success(), "{}", texts(&output).1);
+    let place = places(&bench).pop().expect("a place");
+    for name in ["moved", "workspaces"] {
+        let earlier = if name == "moved" { place.clone() } else { bench.path().join("moved") };
+        let moved = bench.path().join(name);
+        std::fs::rename(earlier, &moved).expect("moved");
+        let output = local(&bench, &["--resume", name]).output().expect("it ran");
+        let (out, err) = texts(&output);
+        assert!(output.status.success() && out.ends_with("All done.\n"), "{out}\n{err}");
+        let work_dir = after(&err, "work directory:");
+        assert!(work_dir.starts_with(&moved) && work_dir.join("done.txt").is_file(), "{err}");
+    }
+}
+
+#[test]
+fn a_restored_copy_and_what_is_no_file_of_ours_are_told_as_what_they_are() {
+    let bench = bench();
+    assert!(ran(&bench, r#"[{"result":"All done."}]"#).status.success());
+    let place = places(&bench).pop().expect("a place");
+    let backup = bench.path().join("backup");
+    let copied = Command::new("cp").args(["-a", "--"]).arg(&place).arg(&backup).status();
+    assert!(copied.expect("it ran").success());
+    std::fs::remove_dir_all(&place).expect("lost");
+    std::fs::rename(&backup, &place).expect("restored");
+    let resumed = || {
+        let output = local(&bench, &["--resume", place.to_str().expect("text")]).output().expect("it ran");
+        let (out, err) = texts(&output);
+        (output.status.code(), out, err)
+    };
+    let (code, _, err) = resumed();
+    let told =
+        err.contains("such as one that was restored from a backup") && err.contains("/origin and try again");
+    assert!(code == Some(1) && told && !err.contains("go on with that one"), "{err}");
+    let origin = place.join("origin");
+    std::fs::remove_file(&origin).expect("as it is told");
+    let (code, out, err) = resumed();
+    assert_eq!((code, out.as_str()), (Some(0), "All done.\n"), "{err}");
+
+    // What would be waited for without an end.
+    std::fs::remove_file(&origin).expect("removed");
+    assert!(Command::new("mkfifo").arg(&origin).status().expect("it ran").success());
+    let (code, _, err) = resumed();
+    assert!(code == Some(1) && err.contains("origin: it is no regular file"), "{err}");
+    std::fs::remove_file(&origin).expect("removed");
+    let log = place.join("daemon.log");
+    std::fs::remove_file(&log).expect("removed");
+    assert!(Command::new("mkfifo").arg(&log).status().expect("it ran").success());
+    let (code, _, err) = resumed();
+    assert!(code == Some(1) && err.contains("daemon.log cannot be written: it is no regular file"), "{err}");
+}
+
+/// The binary in a shell that lets it have so many files open at a time.
+fn with_files(bench: &Bench, files: u32, args: &[&str]) -> Output {
+    let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+    let whole = local(bench, args);
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(script).arg(whole.get_program()).args(whole.get_args());
+    command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(bench.path()).stdin(Stdio::null()).output().expect("it ran")
+}
+
+#[test]
+fn with_few_open_files_all_goes_well_or_it_is_told_what_is_needed_and_nothing_is_left() {
+    let bench = bench();
+    let prompt = r#"longshore-double: [{"say":"Hi."}]"#;
+    let left = || std::fs::read_dir(bench.path()).expect("listed").count();
+    let before = left();
+    for files in (3..=26).chain([32, 40, 48, 63, 64]) {
+        let output = with_files(&bench, files, &[prompt]);
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && !err.contains("panicked"), "{files}: {err}");
+        // With fewer the program is not even loaded, which the system tells.
+        if files > 5 {
+            assert!(
+                err.contains(&format!("no more than {files} files")) && err.contains("`ulimit -n 128`"),
+                "{err}"
+            );
+        }
+    }
+    assert_eq!((left(), bench.processes().len()), (before, 0), "nothing was begun");
+    let output = with_files(&bench, 128, &[prompt]);
+    let (out, err) = texts(&output);
+    assert_eq!((output.status.code(), out.as_str()), (Some(0), "Hi.\n"), "{err}");
 }
 
 #[test]

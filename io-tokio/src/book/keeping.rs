@@ -1,7 +1,7 @@
 //! Keeping what an agent said: written down before a server hears of it, so that a later process goes on just there.
 
 use super::entry::Entry;
-use crate::ledger::{At, Journal};
+use crate::ledger::{At, Journal, JournalError};
 use crate::supervise::Position;
 use std::io;
 use std::sync::Arc;
@@ -34,6 +34,9 @@ impl Entry {
     /// When the disk does not take it: then nothing is lost, and it can be tried again.
     pub async fn write_down(self: &Arc<Self>) -> io::Result<()> {
         let mut journal = self.keeping.journal.clone().lock_owned().await;
+        if self.outbox.is_away() {
+            return Ok(());
+        }
         let bloated = journal.is_bloated(self.outbox.bytes());
         let (messages, at, taken) = {
             // Held together, so that the messages are those that came of the output up to there.
@@ -53,6 +56,25 @@ impl Entry {
         written.await.map_err(io::Error::other)??;
         self.outbox.written(last);
         self.keeping.is_durable_up_to(position);
+        Ok(())
+    }
+
+    /// Brings messages back that were put away. To be awaited before they are sent, with the outbox held.
+    ///
+    /// # Errors
+    /// When the disk does not give them: then nothing is lost, and it can be tried again.
+    pub async fn bring_back(self: &Arc<Self>) -> Result<(), JournalError> {
+        let journal = self.keeping.journal.clone().lock_owned().await;
+        if !self.outbox.is_away() {
+            return Ok(());
+        }
+        let read = tokio::task::spawn_blocking(move || journal.replay()).await;
+        let said = read.map_err(io::Error::other)??;
+        if said.last < self.outbox.last() {
+            let missing = self.outbox.last() - said.last;
+            tracing::error!(task = %self.id, missing, "messages of the task that were written down are not on the disk any more");
+        }
+        self.outbox.bring_back(said.unsent);
         Ok(())
     }
 

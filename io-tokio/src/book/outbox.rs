@@ -33,6 +33,24 @@ struct Inner {
     taken: u32,
     unsent: VecDeque<Message>,
     bytes: usize,
+    /// Nobody is at work on it but the late outbox: its messages are in memory only while they are needed.
+    late: bool,
+    /// They are on disk alone: `unsent` is empty, whatever the server has.
+    away: bool,
+    /// So many have need of them.
+    held: usize,
+}
+
+/// Keeps the messages in memory that are there, or are brought back, until it is dropped.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Outbox);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner();
+        inner.held -= 1;
+        inner.put_away();
+    }
 }
 
 impl Outbox {
@@ -73,6 +91,36 @@ impl Outbox {
         (batch, last)
     }
 
+    /// No more will come, and what there is may take weeks to be sent: from now on it is in memory only while somebody holds it.
+    pub fn put_away(&self) {
+        let mut inner = self.inner();
+        inner.late = true;
+        inner.put_away();
+    }
+
+    /// What is in memory stays there as long as this is held.
+    pub fn hold(&self) -> Held<'_> {
+        self.inner().held += 1;
+        Held(self)
+    }
+
+    /// Whether the messages are on disk alone.
+    pub fn is_away(&self) -> bool {
+        self.inner().away
+    }
+
+    /// Brings the messages back: those that the disk has. To be held meanwhile.
+    pub(super) fn bring_back(&self, unsent: VecDeque<Message>) {
+        let mut inner = self.inner();
+        if !std::mem::take(&mut inner.away) {
+            return;
+        }
+        inner.bytes = unsent.iter().map(Message::size).sum();
+        inner.unsent = unsent;
+        let taken = inner.taken;
+        inner.forget(taken);
+    }
+
     /// Messages up to here are with the server.
     pub fn taken(&self, upto: u32) {
         self.inner().forget(upto);
@@ -82,6 +130,7 @@ impl Outbox {
     /// What an earlier process left.
     pub(crate) fn restore(&self, said: Replayed) {
         let mut inner = self.inner();
+        (inner.late, inner.away) = (said.is_left, said.is_left);
         inner.bytes = said.unsent.iter().map(Message::size).sum();
         (inner.last, inner.sealed, inner.written) = (said.last, said.last, said.last);
         // Any of them may have been.
@@ -180,6 +229,13 @@ impl Inner {
         self.unsent.push_back(message);
     }
 
+    /// Frees the memory, once all of it is written down and nobody needs it.
+    fn put_away(&mut self) {
+        if self.late && self.held == 0 && self.written == self.last {
+            (self.unsent, self.bytes, self.away) = (VecDeque::new(), 0, true);
+        }
+    }
+
     fn forget(&mut self, upto: u32) {
         self.taken = self.taken.max(upto);
         while self.unsent.front().is_some_and(|message| message.seq <= upto) {
@@ -255,6 +311,46 @@ mod tests {
         let (batch, last) = outbox.batch(0, 40);
         assert_eq!(batch.len(), usize::try_from(last).expect("small"));
         assert!((10..20).contains(&batch.len()), "{}", batch.len());
+    }
+
+    #[test]
+    fn what_is_put_away_takes_no_memory_and_is_there_again_for_whoever_holds_it() {
+        let outbox = Outbox::default();
+        for n in 0..5 {
+            outbox.push(AgentMessage::Error { text: n.to_string() }, "");
+        }
+        outbox.put_away();
+        assert!(!outbox.is_away() && outbox.bytes() > 0, "it is not written down");
+        let (all, last, _) = outbox.seal(true);
+        outbox.written(last);
+        let first = outbox.hold();
+        outbox.put_away();
+        assert!(!outbox.is_away(), "somebody needs it");
+        let second = outbox.hold();
+        drop(first);
+        assert!(!outbox.is_away() && outbox.batch(0, 5).0.len() == 5, "and somebody else still does");
+        drop(second);
+        assert!(outbox.is_away() && outbox.bytes() == 0);
+        outbox.taken(2);
+        let held = outbox.hold();
+        outbox.bring_back(all.clone().into());
+        let seqs = |batch: (Vec<Message>, u32)| batch.0.iter().map(|it| it.seq).collect::<Vec<_>>();
+        assert_eq!(seqs(outbox.batch(2, 5)), [3, 4, 5], "without what the server took meanwhile");
+        outbox.bring_back(VecDeque::new());
+        assert_eq!(seqs(outbox.batch(3, 5)), [4, 5], "what is there is not replaced");
+        drop(held);
+        assert!(outbox.is_away() && outbox.last() == 5 && outbox.last_taken() == 3);
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_to_be_sent_stays_on_the_disk_until_it_is_needed() {
+        let outbox = Outbox::default();
+        outbox.restore(Replayed { taken: 1, last: 3, is_left: true, ..Replayed::default() });
+        assert!(outbox.is_away() && outbox.last_written() == 3);
+        let held = outbox.hold();
+        assert!(outbox.is_away(), "to hold it does not read it");
+        drop(held);
+        assert!(outbox.is_away());
     }
 
     #[tokio::test]

@@ -7,8 +7,8 @@ use super::command::{
 use crate::config::Flags;
 use crate::config::duration::{self, Days};
 use crate::trace::TraceCommand;
-use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
             Command::DaemonStop(DaemonStop { which: global.which(health_port), drain, debug })
         }
         Some(Top::Daemon(Daemon::Status { output, exit_code, health_port })) => {
-            let json = output == "json";
+            let json = output == StatusOutput::Json;
             Command::DaemonStatus(DaemonStatus { which: global.which(health_port), json, exit_code, debug })
         }
         Some(Top::Daemon(Daemon::Logs { follow, lines })) => {
@@ -51,6 +51,13 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
         }
         Some(Top::Trace(trace)) => Command::Trace(trace.of_profile(global.profile)),
     })
+}
+
+/// Whether a form of output was asked for that there is not.
+pub(super) fn is_about_form(error: &clap::Error) -> bool {
+    let is_output =
+        |arg: &ContextValue| matches!(arg, ContextValue::String(arg) if arg.starts_with("--output "));
+    error.kind() == ErrorKind::InvalidValue && error.get(ContextKind::InvalidArg).is_some_and(is_output)
 }
 
 /// Whether the command line, right or wrong, asks for one of the `trace` commands.
@@ -130,6 +137,9 @@ enum Top {
         record: Option<PathBuf>,
     },
     /// Run one prompt with the claude of this machine, without a server
+    #[command(
+        override_usage = "longshore local [OPTIONS] <PROMPT>\n       longshore local [OPTIONS] --resume <PATH>"
+    )]
     Local {
         /// What the agent is to do
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new(), required_unless_present = "resume")]
@@ -175,9 +185,9 @@ enum Daemon {
     Restart(Box<Start>),
     /// Show whether the daemon runs, and what it does
     Status {
-        /// Form of the output: table or json
-        #[arg(long, value_name = "FORMAT", default_value = "table")]
-        output: String,
+        /// Form of the output
+        #[arg(long, value_enum, default_value_t)]
+        output: StatusOutput,
         /// Tell by the exit code: 0 running, 3 stopped, 4 starting, draining or stopping, 5 something else is at its port
         #[arg(long)]
         exit_code: bool,
@@ -194,6 +204,16 @@ enum Daemon {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
     },
+}
+
+/// How the state of a daemon is printed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum StatusOutput {
+    /// Lines for people
+    #[default]
+    Table,
+    /// A JSON object
+    Json,
 }
 
 fn drain(text: &str) -> Result<DrainFor, String> {

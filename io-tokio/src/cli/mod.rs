@@ -50,7 +50,8 @@ pub fn run_in(
     let command = match parse(args.iter().cloned()) {
         Ok(command) => command,
         Err(error) => {
-            let wrong = if args::is_of_trace(args) { WRONG_TO_TRACE } else { Exit::Failed };
+            let told_apart = args::is_about_form(&error) || args::is_of_trace(args);
+            let wrong = if told_apart { WRONG_USAGE } else { Exit::Failed };
             return refuse(&error, wrong, out, err);
         }
     };
@@ -65,10 +66,11 @@ pub fn run_in(
     perform(command, env, cwd)
 }
 
-/// What was typed is wrong: 1 is the verdict of a `trace` command about a trace.
-const WRONG_TO_TRACE: Exit = Exit::Code(2);
+/// What was typed is wrong, where 1 says something else: it is the verdict of a `trace` command about a trace, and to a program that reads
+/// what it asked for it is a failure of the command.
+const WRONG_USAGE: Exit = Exit::Code(2);
 
-/// Help goes to `out`. An error is one line, and ends with `wrong`; with a wrong number of arguments the usage follows.
+/// Help goes to `out`. An error is one line, and ends with `wrong`; with a wrong number of arguments the usage follows, a line for each way.
 fn refuse(error: &clap::Error, wrong: Exit, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let text = error.to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
@@ -81,7 +83,8 @@ fn refuse(error: &clap::Error, wrong: Exit, out: &mut dyn Write, err: &mut dyn W
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(a)) if !a.starts_with('-'));
     let count = error.kind() == ErrorKind::MissingRequiredArgument
         || (error.kind() == ErrorKind::UnknownArgument && extra);
-    if count && let Some(usage) = usage.lines().next() {
+    let usage = usage.lines().take_while(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n");
+    if count && !usage.is_empty() {
         let _ = writeln!(err, "Usage:{usage}");
     }
     wrong

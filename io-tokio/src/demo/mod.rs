@@ -74,12 +74,10 @@ pub async fn run(demo: &cli::Demo, env: &Env, cwd: &Path) -> Result<Exit, Box<dy
     let traces: Vec<PathBuf> = std::iter::once(place.dir().join(TRACE)).chain(record).collect();
     let embedded = match begin(demo, env, &place, &traces).await {
         Ok(embedded) => embedded,
-        Err(error) => {
-            // Nothing has happened in it.
-            place.discard();
-            return Err(error);
-        }
+        // Nothing has happened in the directory, and it goes.
+        Err(error) => return Err(error),
     };
+    place.keep();
     let recordings = embedded.recordings.clone();
     let shown = show(embedded, begun, &place, &traces, &mut interrupts).await;
     for incomplete in recordings.incomplete() {

@@ -118,7 +118,8 @@ impl Progress {
 
     fn line(&self, n: usize, glance: &Glance) -> String {
         let at = self.begun.elapsed().as_secs_f64();
-        let mut line = format!("{at:6.2}s  {:<10} {}", self.names[n], glance.state.as_str());
+        let phase = phase(glance.state, glance.state == self.ends[n]);
+        let mut line = format!("{at:6.2}s  {:<10} {phase}", self.names[n]);
         if !glance.words.is_empty() {
             let _ = write!(line, ": {}", glance.words);
         }
@@ -158,12 +159,21 @@ fn style(state: State, as_it_should: bool) -> ProgressStyle {
         (State::Running, _) => "  {spinner:.cyan} {prefix:10.bold} {phase:10.cyan} {wide_msg:.dim}",
         _ => "  {spinner:.dim} {prefix:10.bold} {phase:10.dim} {wide_msg:.dim}",
     };
-    let phase = if state.is_preparing() { "preparing" } else { state.as_str() };
+    let phase = if state.is_preparing() { "preparing" } else { phase(state, as_it_should) };
     let mark = if as_it_should { "✔" } else { "✘" };
     ProgressStyle::with_template(template)
         .expect("the templates are good")
         .with_key("phase", write(phase))
         .with_key("mark", write(mark))
+}
+
+/// The state in words. What looks like a failure of the demo is said to be none.
+fn phase(state: State, as_it_should: bool) -> &'static str {
+    match (state, as_it_should) {
+        (State::Failed, true) => "failed, as meant",
+        (State::Cancelled, true) => "cancelled, as meant",
+        _ => state.as_str(),
+    }
 }
 
 /// A part of a line that is always the same.

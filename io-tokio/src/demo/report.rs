@@ -14,6 +14,9 @@ use std::time::Duration;
 const WIDTH: u16 = 80;
 /// One line below the header, and nothing else that takes room.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+/// What the columns say, in lines that fit too.
+const LEGEND: &str = "Two of the tasks are not meant to complete: one is to fail, one to be stopped.\n\
+    Reports: how often the server was told the end. Messages: what the agent said.";
 /// Characters of a task's error in a complaint.
 const ERROR: usize = 200;
 
@@ -113,16 +116,23 @@ fn trouble(
 
 /// All that there is to say on standard output.
 pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf], incomplete: &[Incomplete]) -> String {
-    let mut text = format!("\n{}\n\nWork directories\n", table(rows).trim_fmt());
+    let mut text = format!("\n{}\n\n{LEGEND}\n\nWork directories\n", table(rows).trim_fmt());
     for row in rows {
         if let Some(dir) = &row.work_dir {
             let _ = writeln!(text, "  {:<10} {}", row.name, dir.display());
         }
     }
     let _ = writeln!(text, "\nLog    {}", place.log().display());
-    for trace in traces {
-        let whole = incomplete.iter().all(|incomplete| incomplete.path != *trace);
-        let _ = writeln!(text, "Trace  {}{}", trace.display(), if whole { "" } else { " (incomplete)" });
+    let lacks = |trace: &PathBuf| {
+        if incomplete.iter().any(|incomplete| incomplete.path == *trace) { " (incomplete)" } else { "" }
+    };
+    // The first is the demo's own, in its directory.
+    if let Some((own, copies)) = traces.split_first() {
+        let _ = writeln!(text, "Trace  {}{}", own.display(), lacks(own));
+        let _ = writeln!(text, "       the whole run, step by step: longshore trace show {}", own.display());
+        for copy in copies {
+            let _ = writeln!(text, "       the same was recorded to {}{}", copy.display(), lacks(copy));
+        }
     }
     let dir = place.dir().display();
     let _ = writeln!(text, "\nEverything is in {dir}; when you have seen it: rm -r {dir}");
@@ -138,7 +148,7 @@ fn table(rows: &[Row]) -> Table {
         .load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(WIDTH)
-        .set_header(["Task", "What it should do", "Ended", "Tries", "Messages", "Time"]);
+        .set_header(["Task", "What it should do", "Ended as meant", "Reports", "Messages", "Time"]);
     for row in rows {
         let mark = if row.trouble.is_none() { '✔' } else { '✘' };
         let ended = row.ended.map_or("not run", State::as_str);
@@ -220,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_the_scenario_promises_is_no_trouble() {
-        assert_eq!(trouble_of("quick", &completed("Four."), 1, 0), "");
+        assert_eq!(trouble_of("quick", &completed("Four."), 1, 1), "");
         assert_eq!(trouble_of("two-tries", &completed("Done, and told twice."), 2, 1), "");
     }
 
@@ -231,7 +241,7 @@ mod tests {
         assert_eq!(trouble_of("quick", &failed, 1, 0), "failed instead of completed (no such program)");
         assert_eq!(trouble_of("quick", &completed("Five."), 1, 0), "answered \"Five.\"");
         let lost = Task { work_dir: Some("/missing/dir".into()), ..completed("Four.") };
-        assert!(trouble_of("quick", &lost, 1, 0).contains("/missing/dir is gone"));
+        assert!(trouble_of("quick", &lost, 1, 1).contains("/missing/dir is gone"));
     }
 
     #[test]
@@ -258,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_complaint_names_each_task_that_went_wrong() {
-        let good = Row::new(&scenario("quick"), Some(&completed("Four.")), 1, 0, false);
+        let good = Row::new(&scenario("quick"), Some(&completed("Four.")), 1, 1, false);
         let bad = Row::without_task(&scenario("tools"));
         assert_eq!(complaint(std::slice::from_ref(&good), None), None);
         let rows = [good, bad];
@@ -268,5 +278,18 @@ mod tests {
         assert!(cut.contains("it was interrupted; 0 of 1"), "{cut}");
         let table = table(&rows).to_string();
         assert!(table.contains("✔ completed") && table.contains("✘ not run"), "{table}");
+    }
+
+    #[test]
+    fn an_end_that_looks_bad_is_said_to_be_the_one_that_was_meant() {
+        let failure = Failure { error: "no Makefile".into(), ..Failure::default() };
+        let failed = task(|plane, id| drop(plane.fail(NOW, id, &failure).expect("failed").clone()));
+        let row = |name: &str| Row::new(&scenario(name), Some(&failed), 1, 1, false);
+        let text = table(&[row("failing"), row("quick")]).to_string();
+        for words in ["Ended as meant", "and fail", "✔ failed", "✘ failed"] {
+            assert!(text.contains(words), "{text}");
+        }
+        let mut lines = text.lines().chain(LEGEND.lines());
+        assert!(lines.all(|line| line.chars().count() <= usize::from(WIDTH)), "{text}");
     }
 }

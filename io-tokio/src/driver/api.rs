@@ -23,8 +23,8 @@ pub(super) async fn perform(
     call: &ApiCall,
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
-    let result = ask(host, call, limit).await;
-    reach::note(host, call, &result);
+    let result = ask(host, call, limit.clone()).await;
+    reach::note(host, call, &limit, &result);
     absent::note(host, call, &result);
     match result {
         Ok(reply) => Ok(reply),

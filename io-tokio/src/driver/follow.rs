@@ -58,12 +58,14 @@ impl<'a> Follower<'a> {
         Self { host, entry, op, family, taken_over, again_at: None, outputs: Vec::new() }
     }
 
-    /// Reads it to its end. Gives what it came to, and whether it is to be tried afresh, without the session that it was to go on with.
+    /// Reads it to its end. Gives what it came to, and whether it is to be tried afresh, without the session that it was to go on with. Gives
+    /// nothing if this process is over while there is no room for the rest of the output: then it waits for the agent's end alone, and the
+    /// next process reads on.
     pub(super) async fn follow(
         mut self,
         mut run: Run,
         steps: &mut mpsc::UnboundedReceiver<KillStep>,
-    ) -> (Outcome, bool) {
+    ) -> Option<(Outcome, bool)> {
         let mut ended_by = EndedBy::Itself;
         let mut durable = self.entry.durable();
         let record = loop {
@@ -100,6 +102,12 @@ impl<'a> Follower<'a> {
                     ProcessEvent::Ended(record) => break record,
                 },
                 () = self.entry.outbox.room(), if !room => {}
+                // Nobody makes room any more.
+                () = self.host.over.cancelled(), if !room => {
+                    while !matches!(run.next().await, ProcessEvent::Ended(_)) {}
+                    tracing::info!(task = %self.entry.id, "the agent has ended; what it said and the server does not have is left to the next daemon");
+                    return None;
+                }
                 // It is not silent: it is not listened to.
                 () = silence::before_it_counts(&self.host.timing), if !room => self.tell(false).await,
                 () = sleep_until(self.again_at.unwrap_or_else(Instant::now)), if self.again_at.is_some() => {
@@ -117,12 +125,12 @@ impl<'a> Follower<'a> {
         let mut stream = self.entry.stream();
         let Some(stream) = stream.as_mut() else {
             let lost = "the state of the run was lost; this is a bug".to_owned();
-            return (Outcome::failed(Status::Failed, FailReason::Unknown, lost), false);
+            return Some((Outcome::failed(Status::Failed, FailReason::Unknown, lost), false));
         };
         // A copy reads the last word: where reading stands is still to be written down.
         let outcome = stream.codec.clone().finish(exit, ended_by);
         let fresh = stream.resumed && retry::wants_fresh_session(&outcome, self.family.rejection_signs());
-        (outcome, fresh)
+        Some((outcome, fresh))
     }
 
     /// Takes what a codec makes of some output. All at once as far as others see it: what is written down meanwhile is the state before

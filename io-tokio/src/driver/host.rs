@@ -83,6 +83,8 @@ pub struct Host {
     pub(super) absent: Absent,
     /// Cancelled when the daemon is to end.
     pub(super) stopping: CancellationToken,
+    /// Cancelled when the core wants no more: what is not sent by now is the next process's to send.
+    pub(super) over: CancellationToken,
     /// Claims over the control connection that is up.
     pub(super) line: Mutex<Option<Arc<Line>>>,
     /// Changes when the server has told of workspaces or of custom runtimes.

@@ -34,6 +34,10 @@ impl Driver {
         let words = Words::of(&entry.ending());
         self.host.ledger.keep(claim, effect, &TaskFacts::of(&entry.task), place, words);
         let is_over = matches!(effect, Effect::Keep { entry: Keep::Ended { .. }, .. });
+        if matches!(effect, Effect::Keep { entry: Keep::Ended { ran: false, .. }, .. }) {
+            // It has no slot and no directory any more.
+            entry.outbox.put_away();
+        }
         if is_over && self.host.ledger.is_written(claim) {
             self.remove_runs(claim);
         }

@@ -15,6 +15,10 @@ pub(super) async fn post(
     upto: u32,
     limit: Limit,
 ) -> Result<ApiReply, CallError> {
+    let _held = entry.outbox.hold();
+    entry.bring_back().await.map_err(|error| CallError::NotSent {
+        why: format!("the agent's messages could not be read from the disk: {error}"),
+    })?;
     // A later process must know them by the same numbers.
     entry.write_down().await.map_err(|error| CallError::NotSent {
         why: format!("the agent's messages could not be written down: {error}"),

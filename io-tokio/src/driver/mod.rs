@@ -189,6 +189,7 @@ impl Driver {
             reach: Reach::default(),
             absent: absent::Absent::default(),
             stopping: CancellationToken::new(),
+            over: CancellationToken::new(),
             line: Mutex::default(),
             heard: watch::Sender::new(()),
             has_work: SetOnce::new(),
@@ -303,12 +304,13 @@ impl Driver {
         Ok(report)
     }
 
-    /// Kills what still runs: the core was hurried, or did not wait any longer.
+    /// Kills what still runs: the core was hurried, or did not wait any longer. Output that there is no room for stays in the run's directory.
     async fn end_runs(&mut self) {
         for run in self.runs.values() {
             // A run that has just ended takes no more steps.
             let _ = run.send(KillStep::Kill);
         }
+        self.host.over.cancel();
         let ended = async {
             while !self.runs.is_empty() {
                 let Some(event) = self.events.recv().await else { return };

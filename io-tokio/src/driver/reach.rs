@@ -2,21 +2,19 @@
 
 use super::api;
 use super::host::Host;
-use crate::http::{CallError, RejectKind};
+use crate::http::{CallError, Limit, RejectKind};
 use longshore_core::effect::ApiCall;
 use longshore_core::event::ApiReply;
 use longshore_core::id::WorkspaceId;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 type Answer = Result<ApiReply, CallError>;
 
 /// What was said, and not yet taken back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reach {
-    /// Whether the server answered the last request that it could answer.
-    reached: AtomicBool,
+    answering: Mutex<Answering>,
     /// What nothing is served without, and the status by which it was refused.
     refused: Mutex<BTreeMap<Needed, u16>>,
 }
@@ -28,19 +26,47 @@ enum Needed {
     Registration(WorkspaceId),
 }
 
-impl Default for Reach {
-    fn default() -> Self {
-        Self { reached: AtomicBool::new(true), refused: Mutex::default() }
-    }
+/// Whether the server answers what it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Answering {
+    /// It answered the last request that it could answer.
+    #[default]
+    Well,
+    /// The last connection ended without an answer. One that the server was just closing does that too: it is not worth a word.
+    Doubtful,
+    /// It does not, and that was said.
+    Badly,
 }
 
-/// Takes note of an answer.
-pub(super) fn note(host: &Host, call: &ApiCall, answer: &Answer) {
+/// What one request tells of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    /// It answered.
+    Answered,
+    /// The connection ended without a whole answer of HTTP.
+    BrokeOff,
+    /// It cannot be reached, or what answers is not it, or is broken.
+    Failed,
+    /// Nothing.
+    None,
+}
+
+/// What is worth a line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// It does not answer any more.
+    Gone,
+    /// It answers again.
+    Back,
+}
+
+/// Takes note of an answer to a call within `limit`.
+pub(super) fn note(host: &Host, call: &ApiCall, limit: &Limit, answer: &Answer) {
     // One that fails over the control connection is sent again over HTTP, which is what counts.
     if matches!(call, ApiCall::ClaimOver { .. }) {
         return;
     }
-    host.reach.note_reached(call, answer);
+    host.reach.note_reached(Sign::of(call, limit, answer), answer);
     let needed = match call {
         ApiCall::Workspaces => Needed::List,
         ApiCall::Register { workspace, .. } => Needed::Registration(workspace.clone()),
@@ -49,28 +75,51 @@ pub(super) fn note(host: &Host, call: &ApiCall, answer: &Answer) {
     host.reach.note_needed(needed, answer);
 }
 
-impl Reach {
-    fn note_reached(&self, call: &ApiCall, answer: &Answer) {
-        let reached = match answer {
+impl Sign {
+    fn of(call: &ApiCall, limit: &Limit, answer: &Answer) -> Self {
+        let is_of_server = match answer {
             Err(CallError::Rejected(refusal)) if refusal.kind == RejectKind::RouteMissing => {
                 !api::is_everywhere(call)
             }
             // What is no word of the server was said by something before it.
             Err(CallError::Rejected(refusal)) => api::refusal(refusal).is_some(),
             Ok(_) | Err(CallError::Throttled { .. }) => true,
-            // A request that the core itself ended says nothing.
-            Err(CallError::Unknown { .. }) => return,
+            Err(CallError::Unknown { .. }) if limit.is_cancelled() => return Self::None,
+            Err(CallError::Unknown { .. }) => return Self::BrokeOff,
             Err(
                 CallError::NotSent { .. } | CallError::ServerError { .. } | CallError::Undecodable { .. },
             ) => false,
         };
-        if self.reached.swap(reached, Ordering::Relaxed) != reached {
-            match answer {
-                Err(error) if !reached => {
-                    tracing::warn!(%error, "the server does not answer as it should; it is asked again and again");
-                }
-                _ => tracing::info!("the server answers again"),
-            }
+        if is_of_server { Self::Answered } else { Self::Failed }
+    }
+}
+
+impl Answering {
+    /// Takes note of a sign, and tells what it is worth saying.
+    fn take(&mut self, sign: Sign) -> Option<Word> {
+        let (next, word) = match (*self, sign) {
+            (same, Sign::None) => (same, None),
+            (Self::Badly, Sign::Answered) => (Self::Well, Some(Word::Back)),
+            (_, Sign::Answered) => (Self::Well, None),
+            (Self::Badly, _) => (Self::Badly, None),
+            (Self::Well, Sign::BrokeOff) => (Self::Doubtful, None),
+            (_, Sign::Failed | Sign::BrokeOff) => (Self::Badly, Some(Word::Gone)),
+        };
+        *self = next;
+        word
+    }
+}
+
+impl Reach {
+    fn note_reached(&self, sign: Sign, answer: &Answer) {
+        let word = self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(sign);
+        match (word, answer) {
+            (Some(Word::Gone), Err(error)) => tracing::warn!(
+                %error,
+                "the server does not answer as it should; check the server URL, what serves there and any proxy on the way; it is asked again and again"
+            ),
+            (Some(_), _) => tracing::info!("the server answers again"),
+            (None, _) => {}
         }
     }
 
@@ -99,6 +148,63 @@ impl Reach {
                     %workspace,
                     "the server refuses the registration, and nothing of the workspace is served; it is tried again and again: {error}"
                 ),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tokio_util::sync::CancellationToken;
+
+    fn unknown() -> Answer {
+        Err(CallError::Unknown { why: "connection closed before message completed".to_owned() })
+    }
+
+    #[test]
+    fn a_connection_that_ends_is_a_sign_unless_we_ended_it() {
+        let cancel = CancellationToken::new();
+        let limit = Limit::from(std::time::Duration::from_secs(1)).or_when(cancel.clone());
+        assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::BrokeOff);
+        cancel.cancel();
+        assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::None);
+    }
+
+    #[test]
+    fn one_connection_that_ends_is_not_worth_a_word_but_the_next_one_is() {
+        let mut answering = Answering::default();
+        let said =
+            [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
+                .map(|sign| answering.take(sign));
+        assert_eq!(said, [None, None, None, None, Some(Word::Gone), Some(Word::Back)]);
+    }
+
+    proptest! {
+        /// Whatever comes: that it is gone and that it is back are said in turn, and at the end the last word is true.
+        #[test]
+        fn each_loss_is_told_once_and_so_is_its_end(signs in prop::collection::vec(0..4_u8, 0..60)) {
+            let mut answering = Answering::default();
+            let mut told_gone = false;
+            for sign in signs {
+                let sign = [Sign::Answered, Sign::BrokeOff, Sign::Failed, Sign::None][usize::from(sign)];
+                match answering.take(sign) {
+                    Some(Word::Back) => {
+                        prop_assert!(told_gone && sign == Sign::Answered);
+                        told_gone = false;
+                    }
+                    Some(_) => {
+                        prop_assert!(!told_gone && sign != Sign::Answered);
+                        told_gone = true;
+                    }
+                    None => {}
+                }
+                match sign {
+                    Sign::Answered => prop_assert!(!told_gone),
+                    Sign::Failed => prop_assert!(told_gone),
+                    Sign::BrokeOff | Sign::None => {}
+                }
             }
         }
     }

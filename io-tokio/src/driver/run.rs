@@ -46,6 +46,12 @@ const fn untold(reason: FailReason) -> RunOutcome {
     RunOutcome { end: RunEnd::Failed { reason }, have: 0, usage: false, resume_rejected: false }
 }
 
+/// A run that is left to the next process. Its outcome is not written down, as it is not known yet; the core is over, and does not act upon
+/// this.
+fn left(entry: &Entry) -> RunOutcome {
+    RunOutcome { have: entry.outbox.last(), ..untold(FailReason::RuntimeRecovery) }
+}
+
 /// Which attempt of a claim it is: the number that names its run directory. Claims have numbers of their own, as a task's id may be
 /// claimed again.
 fn attempt(claim: ClaimKey, fresh: bool) -> u32 {
@@ -82,7 +88,10 @@ async fn launched(
     let outcome = match launch(host, entry, call, number).await {
         Ok((run, family)) => {
             host.tell(Event::Run { op, run: RunEvent::Launched }).await;
-            Follower::new(host, entry, op, family, false).follow(run, steps).await
+            match Follower::new(host, entry, op, family, false).follow(run, steps).await {
+                Some(outcome) => outcome,
+                None => return left(entry),
+            }
         }
         Err(refused) => (refused, false),
     };
@@ -118,8 +127,10 @@ async fn taken_over(
                 *entry.stream() = Some(stream);
                 let follower = Follower::new(host, entry, op, family, true);
                 follower.tell_all().await;
-                let outcome = follower.follow(run, steps).await;
-                return settle(host, entry, outcome, number, fresh).await;
+                return match follower.follow(run, steps).await {
+                    Some(outcome) => settle(host, entry, outcome, number, fresh).await,
+                    None => left(entry),
+                };
             }
             Err(AttachError::NeverLaunched { .. }) => {}
             Err(error) => {

@@ -156,19 +156,20 @@ impl Client {
                 status,
                 why: format!("the answer is larger than {} MiB", request.most >> 20),
             }),
-            Err(ReadError::Broken(error)) => Err(CallError::Unknown {
+            Err(ReadError::Broken(error)) => Err(self.with_way(CallError::Unknown {
                 why: format!("the answer ({status}) broke off: {}", causes(&error)),
-            }),
+            })),
         }
     }
 
-    /// Names the proxy on the way of a request that did not go out: the one that answers, or does not, may be that.
+    /// Names the proxy on the way of a request that got no answer: what is at fault may be that.
     pub(crate) fn with_way(&self, error: CallError) -> CallError {
-        match (self.proxy, error) {
-            (Some(variable), CallError::NotSent { why }) => {
-                CallError::NotSent { why: format!("{why} (by way of the proxy in {variable})") }
-            }
-            (_, error) => error,
+        let Some(variable) = self.proxy else { return error };
+        let by_way = |why: String| format!("{why} (by way of the proxy in {variable})");
+        match error {
+            CallError::NotSent { why } => CallError::NotSent { why: by_way(why) },
+            CallError::Unknown { why } => CallError::Unknown { why: by_way(why) },
+            answered => answered,
         }
     }
 

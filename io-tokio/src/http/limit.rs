@@ -18,6 +18,11 @@ impl Limit {
         Self { cancel: Some(cancel), ..self }
     }
 
+    /// Whether the one who else may end the call has done so.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
     /// Who else may end it.
     #[cfg(test)]
     pub(crate) fn token(&self) -> Option<CancellationToken> {

@@ -179,6 +179,10 @@ async fn shake_hands(stream: &mut TcpStream) -> Option<Asked> {
     let host = match head[3] {
         1 => bytes(stream, 4).await.iter().map(u8::to_string).collect::<Vec<_>>().join("."),
         3 => counted(stream).await,
+        4 => {
+            let address = <[u8; 16]>::try_from(bytes(stream, 16).await).expect("16 bytes");
+            format!("[{}]", std::net::Ipv6Addr::from(address))
+        }
         other => panic!("an address of kind {other}"),
     };
     let port = stream.read_u16().await.expect("a port");
@@ -213,6 +217,7 @@ async fn requests_and_the_link_go_through_a_socks_proxy() {
     let login = Some(format!("me:{PASSWORD}"));
     for (scheme, host, variable, version, login) in [
         ("socks5h", "server.invalid", "ALL_PROXY", 5, login),
+        ("socks5h", "[2001:db8::1]", "ALL_PROXY", 5, None),
         ("socks5", "192.0.2.1", "http_proxy", 5, None),
         ("socks4a", "server.invalid", "HTTP_PROXY", 4, None),
     ] {

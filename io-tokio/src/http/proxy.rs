@@ -64,6 +64,21 @@ pub enum ProxyProblem {
     /// The port is not said, and there is none that goes without saying.
     #[error("it names no port, and a SOCKS proxy needs one (mostly 1080)")]
     NoPort,
+    /// The client looks the server's IPv6 address up like a name, and finds nothing.
+    #[error(
+        "with socks5:// this machine looks the server up, and an IPv6 address cannot be looked up; write socks5h:// in its place"
+    )]
+    ResolvesV6,
+    /// There is no room for one in a request of SOCKS 4.
+    #[error(
+        "SOCKS 4 cannot lead to an IPv6 address, which the server's is; use a SOCKS 5 proxy, with socks5h://"
+    )]
+    NoV6,
+    /// The client does not send one.
+    #[error(
+        "to a SOCKS 4 proxy no user is sent here; leave user and password out, or use a SOCKS 5 proxy, with socks5h://"
+    )]
+    Socks4User,
 }
 
 /// The variable whose proxy calls of this server go through; `None` if it is called directly. `of` gives the value of a variable.
@@ -113,7 +128,19 @@ fn judge(value: &str, server: &Uri) -> Result<(), ProxyProblem> {
     if value.matches('@').count() > usize::from(has_login) {
         return Err(ProxyProblem::Unreadable);
     }
-    reachable(&proxy)
+    reachable(&proxy)?;
+    socks(&proxy, has_login, server)
+}
+
+/// Whether a SOCKS proxy can do what is asked of it.
+fn socks(proxy: &Intercept, has_login: bool, server: &Uri) -> Result<(), ProxyProblem> {
+    let is_v6 = server.host().is_some_and(|host| host.starts_with('['));
+    match proxy.uri().scheme_str() {
+        Some("socks4" | "socks4a") if has_login => Err(ProxyProblem::Socks4User),
+        Some("socks4" | "socks4a") if is_v6 => Err(ProxyProblem::NoV6),
+        Some("socks5") if is_v6 => Err(ProxyProblem::ResolvesV6),
+        _ => Ok(()),
+    }
 }
 
 /// Whether there is a host and a port to connect to.
@@ -241,6 +268,40 @@ mod tests {
             ("socks5://proxy.test", ProxyProblem::NoPort),
         ] {
             assert_eq!(problem(bad), Some(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_socks_proxy_cannot_do_is_told_at_once_with_what_can() {
+        let problem = |base: &str, value: &str| match found(base, &[("ALL_PROXY", value)]) {
+            Err(ProxyError::Proxy { variable: "ALL_PROXY", problem, .. }) => Some(problem),
+            Err(other) => panic!("{other}"),
+            Ok(used) => {
+                assert_eq!(used, Some("ALL_PROXY"), "{value}");
+                None
+            }
+        };
+        let (v6, v4, name) = ("http://[2001:db8::1]:8080", "https://192.0.2.1", "https://h.test");
+        for (base, value, why) in [
+            (v6, "socks5://proxy.test:1080", Some(ProxyProblem::ResolvesV6)),
+            (v6, "socks5h://me:secret@proxy.test:1080", None),
+            (v6, "http://proxy.test:1080", None),
+            (v6, "socks4://proxy.test:1080", Some(ProxyProblem::NoV6)),
+            (v6, "socks4a://proxy.test:1080", Some(ProxyProblem::NoV6)),
+            (v4, "socks5://me:secret@proxy.test:1080", None),
+            (v4, "socks4://proxy.test:1080", None),
+            (v4, "socks4://me@proxy.test:1080", Some(ProxyProblem::Socks4User)),
+            (name, "socks4a://me:secret@proxy.test:1080", Some(ProxyProblem::Socks4User)),
+            (name, "socks5://proxy.test:1080", None),
+        ] {
+            assert_eq!(problem(base, value), why, "{base} by {value}");
+        }
+        for (base, value) in [(v6, "socks5://p:1"), (v6, "socks4://p:1"), (v4, "socks4://hunter2@p:1")] {
+            let text = found(base, &[("ALL_PROXY", value)]).expect_err("refused").to_string();
+            assert!(
+                text.contains("ALL_PROXY") && text.contains("socks5h://") && !text.contains("hunter2"),
+                "{text}"
+            );
         }
     }
 

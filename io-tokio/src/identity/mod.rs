@@ -4,7 +4,7 @@ mod id_file;
 mod version;
 
 pub use id_file::IdentityError;
-pub use version::{COMPATIBLE_WITH, cli_version, commit};
+pub use version::{COMPATIBLE_WITH, cli_version, commit, source_date};
 
 use crate::config::{Profile, Settings};
 use std::collections::BTreeSet;

@@ -3,12 +3,23 @@
 /// The release of the multica command line whose behaviour is matched.
 pub const COMPATIBLE_WITH: &str = "0.4.32";
 
-/// The commit that this program was built from, if the build said so with `LONGSHORE_COMMIT`: 7 to 40 lower-case
-/// hexadecimal digits.
+/// The commit that this program was built from, if the build knew it: 7 to 40 lower-case hexadecimal digits. A release build in a git
+/// repository does; elsewhere it can be said with `LONGSHORE_COMMIT`.
 pub fn commit() -> Option<&'static str> {
     option_env!("LONGSHORE_COMMIT").filter(|c| {
         (7..=40).contains(&c.len()) && c.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     })
+}
+
+/// The day of that commit in UTC, as `2026-01-31`, or of `SOURCE_DATE_EPOCH` where the build had that. It says nothing of when the build ran,
+/// so that the same source makes the same program.
+pub fn source_date() -> Option<String> {
+    let seconds = option_env!("LONGSHORE_SOURCE_DATE")?.parse().ok()?;
+    Some(day(jiff::Timestamp::from_second(seconds).ok()?))
+}
+
+fn day(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%d").to_string()
 }
 
 /// The version told to servers and by `longshore version`, in the form that `git describe` has for a build between
@@ -25,6 +36,12 @@ pub fn cli_version() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_that_of_utc() {
+        let day_of = |seconds| day(jiff::Timestamp::from_second(seconds).expect("a time"));
+        assert_eq!((day_of(0), day_of(1_800_000_000 - 1)), ("1970-01-01".into(), "2027-01-15".into()));
+    }
 
     #[test]
     fn cli_58_the_version_has_the_form_that_passes_every_gate() {

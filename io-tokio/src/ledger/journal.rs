@@ -8,6 +8,7 @@
 use super::VERSION;
 use super::store::replace;
 use crate::book::{Stream, Tools};
+use crate::regular;
 use crate::supervise::Position;
 use crate::wire::message::Message;
 use longshore_core::codec::AgentCodec;
@@ -109,6 +110,8 @@ pub struct Replayed {
     pub last: u32,
     /// Messages that the server may not have, in order.
     pub unsent: VecDeque<Message>,
+    /// `unsent` was left on the disk, to be read when it is to be sent.
+    pub is_left: bool,
     /// Where reading goes on; `None` to begin with the first byte.
     pub at: Option<At>,
     /// Bytes up to the end of the last write that was not cut short.
@@ -155,6 +158,14 @@ impl Journal {
         self.length > SLACK + 2 * needed as u64
     }
 
+    /// What it holds.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn replay(&self) -> Result<Replayed, JournalError> {
+        Self::read(&self.path)
+    }
+
     /// Adds messages and the place that they lead to.
     ///
     /// # Errors
@@ -182,7 +193,7 @@ impl Journal {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                let file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
+                let file = regular::open(File::options().append(true).create(true).mode(0o600), &self.path)?;
                 // What a kill cut short must not stand before what comes next.
                 file.set_len(self.length)?;
                 none.insert(file)
@@ -229,7 +240,7 @@ impl Journal {
     /// See [`JournalError`].
     pub fn read(path: &Path) -> Result<Replayed, JournalError> {
         let mut replayed = Replayed::default();
-        let file = match File::open(path) {
+        let file = match regular::open(File::options().read(true), path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(replayed),
             other => other?,
         };

@@ -4,9 +4,11 @@ use super::VERSION;
 use super::journal::{Journal, Replayed};
 use super::record::{Kept, KeptOutcome, Versioned, WrittenRecord};
 use super::store::{OUTBOX, OUTCOME, RECORD};
-use longshore_core::event::ClaimKey;
+use crate::regular;
+use longshore_core::event::{ClaimKey, Recovered};
 use longshore_core::ledger::RecordError;
 use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -96,7 +98,12 @@ fn one(dir: &Path, claim: ClaimKey) -> Result<Option<Set>, Unreadable> {
         return Err(Unreadable::Misplaced(RECORD));
     }
     let outcome = read::<KeptOutcome>(dir, OUTCOME)?;
-    let said = Journal::read(&dir.join(OUTBOX)).map_err(|error| Unreadable::Io(OUTBOX, error.to_string()))?;
+    let mut said =
+        Journal::read(&dir.join(OUTBOX)).map_err(|error| Unreadable::Io(OUTBOX, error.to_string()))?;
+    if matches!(kept.record.was, Recovered::Ended { .. }) {
+        // There may be many of them, and a server that takes nothing for weeks: what they said is read again when it is sent.
+        (said.unsent, said.is_left) = (VecDeque::new(), true);
+    }
     kept.record.acked(said.taken);
     if kept.record.is_settled() {
         return Ok(None);
@@ -105,7 +112,7 @@ fn one(dir: &Path, claim: ClaimKey) -> Result<Option<Set>, Unreadable> {
 }
 
 fn read<T: DeserializeOwned>(dir: &Path, name: &'static str) -> Result<Option<T>, Unreadable> {
-    let text = match fs::read(dir.join(name)) {
+    let text = match regular::read(&dir.join(name), u64::MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(|error| Unreadable::Io(name, error.to_string()))?,
     };

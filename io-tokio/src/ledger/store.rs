@@ -239,8 +239,19 @@ impl Store {
 
     fn made(&self, claim: ClaimKey) -> io::Result<PathBuf> {
         let dir = self.claim_dir(claim);
-        // With all above it: somebody may have removed it since the start.
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let make = |dir: &Path| match DirBuilder::new().mode(0o700).create(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        match make(&dir) {
+            // Somebody may have removed the ledger since the start. What is above it was moved if it is gone, and is not made anew: nobody
+            // would look for a task there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(&self.0.dir)?;
+                make(&dir)?;
+            }
+            made => made?,
+        }
         Ok(dir)
     }
 }

@@ -38,6 +38,14 @@ pub enum EmbeddedError {
         /// Why not.
         source: io::Error,
     },
+    /// The log of the run cannot be written.
+    #[error("the log {} cannot be written: {source}", path.display())]
+    Log {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The control plane did not start.
     #[error(transparent)]
     Plane(#[from] StartError),

@@ -28,7 +28,8 @@ use embedded::{Embedded, PROVIDER, Wanted};
 use interrupts::Interrupts;
 use longshore_core::id::TaskId;
 use longshore_core::reason::FailReason;
-use place::Place;
+use origin::Origin;
+use place::{IGNORE, LOG, Place};
 use speech::{Speech, one_line, plain};
 use std::error::Error;
 use std::fmt::Write as _;
@@ -71,14 +72,27 @@ pub enum LocalError {
     NothingLeft(PathBuf),
     /// The directory is a copy.
     #[error(
-        "--resume {copy}: this is a copy of {original}, which an agent that is still at work belongs to; go on with that one: --resume {original}. If it is \
-         gone for good and no agent of it is at work, remove {copy}/origin and try again", copy = copy.display(), original = original.display()
+        "--resume {copy}: this is a copy of {original}, to which an agent may belong that is still at work; go on with that one: --resume {original}. To \
+         go on with the copy all the same, see that no agent of the run is at work, remove {copy}/origin and try again", copy = copy.display(),
+        original = original.display()
     )]
     Copy {
         /// The copy.
         copy: PathBuf,
         /// The directory that was made for the run.
         original: PathBuf,
+    },
+    /// The directory is a copy, and what it is a copy of is gone.
+    #[error(
+        "--resume {copy}: this is a copy of a run's directory, such as one that was restored from a backup: the run was at work as {made_as}, and that \
+         directory is not there any more. An agent of the run may still be at work; when you have seen that none is, remove {copy}/origin and try again",
+        copy = copy.display(), made_as = made_as.display()
+    )]
+    Restored {
+        /// The copy.
+        copy: PathBuf,
+        /// Where the directory was that was made for the run.
+        made_as: PathBuf,
     },
     /// It cannot be told whether the directory is a copy.
     #[error(
@@ -104,9 +118,10 @@ pub enum LocalError {
 /// Refuses a copy of a run's directory.
 fn original(place: Place) -> Result<Place, LocalError> {
     let copy = || place.dir().to_owned();
-    match place.copy_of() {
-        Ok(None) => Ok(place),
-        Ok(Some(original)) => Err(LocalError::Copy { copy: copy(), original }),
+    match place.origin() {
+        Ok(Origin::Own) => Ok(place),
+        Ok(Origin::CopyOf(original)) => Err(LocalError::Copy { copy: copy(), original }),
+        Ok(Origin::Restored(made_as)) => Err(LocalError::Restored { copy: copy(), made_as }),
         Err(source) => Err(LocalError::Origin { place: copy(), source }),
     }
 }
@@ -144,19 +159,8 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         records,
         redactor,
     };
-    // The directory of an earlier run holds what is wanted of it: it is never thrown away.
-    let discard = |place: Place| {
-        if local.resume.is_none() {
-            place.discard();
-        }
-    };
-    let mut embedded = match Embedded::start(wanted).await {
-        Ok(embedded) => embedded,
-        Err(error) => {
-            discard(place);
-            return Err(error.into());
-        }
-    };
+    // Until the daemon is ready, a new directory goes again with whatever ends this.
+    let mut embedded = Embedded::start(wanted).await?;
     let _incomplete = TellsIncomplete(embedded.recordings.clone());
     let earlier = match local.resume {
         None => None,
@@ -187,16 +191,16 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         biased;
         () = interrupts.next() => {
             embedded.daemon.stop(Duration::ZERO, &mut interrupts).await?;
-            discard(place);
             tell("error: interrupted before the agent was started");
             return Ok(Exit::Failed);
         }
         ready = embedded.ready() => match ready {
-            Err(EmbeddedError::Daemon(ServeError::NoAgents(why))) => {
-                discard(place);
-                return Err(LocalError::NoClaude(why).into());
+            Err(EmbeddedError::Daemon(ServeError::NoAgents(why))) => return Err(LocalError::NoClaude(why).into()),
+            other => {
+                // Its log is worth a look.
+                place.keep();
+                other.map_err(with_log)?;
             }
-            other => other.map_err(with_log)?,
         }
     }
     let task = if let Some(row) = earlier.flatten() {
@@ -246,12 +250,13 @@ fn below(dir: &Path) -> Result<Place, LocalError> {
         return Err(LocalError::NoDirectory(dir.to_owned()));
     }
     let folder = dir.join(FOLDER);
+    let is_new = folder.symlink_metadata().is_err();
     let place = Place::make(&folder, "local-")?;
     // The user's own words in such a file stay; a directory without it is only untidy.
-    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(folder.join(".gitignore")) {
+    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).open(folder.join(IGNORE)) {
         let _ = file.write_all(b"*\n");
     }
-    Ok(place)
+    Ok(if is_new { place.with_folder(folder) } else { place })
 }
 
 /// The task: a message of a person, which the agent's last message answers.
@@ -344,9 +349,9 @@ fn conclude<O: Write, E: Write>(row: Option<&Task>, place: &Place, speech: &mut 
         }
     };
     if let Some(dir) = row.and_then(|row| row.work_dir.as_deref()) {
-        tell(&format!("work directory: {dir}"));
+        tell(&format!("work directory: {}", place.by_now(Path::new(dir)).display()));
     }
-    tell(&format!("log: {}", place.log().display()));
+    tell(&format!("log: {}", place.now().join(LOG).display()));
     exit
 }
 

@@ -1,6 +1,7 @@
 //! Which directory a run's directory is. A copy of one says of itself what its original said: whoever goes on with the copy would take an agent
 //! over that belongs to the original, so the two are told apart by what no copy takes along.
 
+use crate::regular;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
@@ -18,8 +19,10 @@ const MOST: u64 = 8 * 1024;
 pub(crate) enum Origin {
     /// It is the one that was made for the run, wherever it is by now; or nothing says anything else.
     Own,
-    /// It is a copy of this one.
+    /// It is a copy of this one, which is there.
     CopyOf(PathBuf),
+    /// It is a copy of one that was made as this, and is not there any more: as one that was restored from a backup is.
+    Restored(PathBuf),
 }
 
 /// Writes into the directory which one it is.
@@ -28,26 +31,30 @@ pub(crate) fn mark(dir: &Path) -> io::Result<()> {
     text.extend_from_slice(dir.as_os_str().as_bytes());
     text.push(b'\n');
     // A power cut leaves a whole mark or none: one that was cut short could not be told from a copy's.
-    let temp = dir.join(format!(".{FILE}"));
-    let mut file = fs::File::create(&temp)?;
+    let mut file = tempfile::Builder::new().prefix(".origin-").tempfile_in(dir)?;
     file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(temp, dir.join(FILE))
+    file.as_file().sync_all()?;
+    file.persist(dir.join(FILE))?;
+    Ok(())
 }
 
 /// What the directory says of itself. One that was moved is still the one that it was, unless something of its number is left where it came from.
 pub(crate) fn of(dir: &Path) -> io::Result<Origin> {
-    let path = dir.join(FILE);
-    let text = match fs::metadata(&path) {
+    let text = match regular::read(&dir.join(FILE), MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Origin::Own),
-        Ok(file) if file.len() <= MOST => fs::read(&path)?,
-        _ => return Err(unreadable()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(unreadable()),
+        Err(error) => return Err(io::Error::new(error.kind(), format!("its file {FILE}: {error}"))),
+        Ok(text) => text,
     };
     let (number, made_as) = parse(&text).ok_or_else(unreadable)?;
     let is = |dir: &Path| fs::metadata(dir).is_ok_and(|there| there.ino() == number);
     let copy =
         !is(dir) || (made_as != dir && is(&made_as) && made_as.canonicalize().is_ok_and(|it| it != dir));
-    Ok(if copy { Origin::CopyOf(made_as) } else { Origin::Own })
+    Ok(match copy {
+        false => Origin::Own,
+        true if is(&made_as) => Origin::CopyOf(made_as),
+        true => Origin::Restored(made_as),
+    })
 }
 
 fn parse(text: &[u8]) -> Option<(u64, PathBuf)> {
@@ -94,9 +101,13 @@ mod tests {
         assert_eq!(of(&copy).expect("read"), Origin::CopyOf(dir.clone()));
         let moved = dir.with_file_name("moved");
         fs::rename(&dir, moved).expect("moved");
-        assert_eq!(of(&copy).expect("read"), Origin::CopyOf(dir.clone()));
+        assert_eq!(of(&copy).expect("read"), Origin::Restored(dir.clone()));
         fs::rename(&copy, &dir).expect("moved");
-        assert_eq!(of(&dir).expect("read"), Origin::CopyOf(dir.clone()), "in the place of its original too");
+        assert_eq!(
+            of(&dir).expect("read"),
+            Origin::Restored(dir.clone()),
+            "in the place of its original too"
+        );
         fs::remove_file(dir.join(FILE)).expect("removed");
         assert_eq!(of(&dir).expect("read"), Origin::Own, "somebody said so");
     }
@@ -108,6 +119,16 @@ mod tests {
         for damage in ["", "17", "x\n/a\n", "17\n/a"] {
             fs::write(dir.join(FILE), damage).expect("written");
             assert_eq!(of(&dir).expect_err(damage).kind(), io::ErrorKind::InvalidData, "{damage}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_an_error_and_is_not_waited_for() {
+        let temp = tempfile::tempdir().expect("temp");
+        let dir = made(temp.path(), "local-a");
+        for what in regular::tests::intruders(&dir.join(FILE)) {
+            let error = of(&dir).expect_err(what).to_string();
+            assert_eq!(error, "its file origin: it is no regular file", "{what}");
         }
     }
 }

@@ -3,18 +3,34 @@
 use super::embedded::EmbeddedError;
 use super::origin::{self, Origin};
 use crate::config::Settings;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use crate::regular;
+use std::cell::Cell;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Random characters in its name.
 const RANDOM: usize = 8;
+/// The folder in it that holds the tasks' directories.
+const WORKSPACES: &str = "workspaces";
+/// The daemon's log in it.
+pub(super) const LOG: &str = "daemon.log";
+/// The file in the folder around it that keeps version control out.
+pub(super) const IGNORE: &str = ".gitignore";
 
-/// A new directory that nobody else uses. It stays when the run is over: people look into it.
+/// A directory that nobody else uses. A new one is removed with this value until it is [kept](Self::keep); then it stays when the run is
+/// over, as people look into it.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: PathBuf,
+    /// The same directory, wherever it is by now.
+    handle: File,
+    /// Whether nothing has happened in it yet.
+    is_unused: Cell<bool>,
+    /// The folder around it, if that was made for it and is to go with it.
+    folder: Option<PathBuf>,
 }
 
 impl Place {
@@ -34,27 +50,57 @@ impl Place {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(|source| failed(&parent, source))?;
-        let dir = made.keep();
-        origin::mark(&dir).map_err(|source| failed(&dir, source))?;
-        Ok(Self { dir })
+        let marked = origin::mark(made.path()).and_then(|()| File::open(made.path()));
+        let handle = marked.map_err(|source| failed(made.path(), source))?;
+        Ok(Self { dir: made.keep(), handle, is_unused: Cell::new(true), folder: None })
     }
 
     /// The directory of an earlier run, which is used again. What is given back is nothing if it is none.
     pub(crate) fn of_earlier(dir: &Path) -> Option<Self> {
         let dir = dir.canonicalize().ok()?;
-        let place = Self { dir };
+        let handle = File::open(&dir).ok()?;
+        let place = Self { dir, handle, is_unused: Cell::new(false), folder: None };
         place.queue().is_file().then_some(place)
     }
 
-    /// The directory that it is a copy of, if it is one. One that is none says where it is from now on.
-    pub(crate) fn copy_of(&self) -> io::Result<Option<PathBuf>> {
-        Ok(match origin::of(&self.dir)? {
-            Origin::CopyOf(original) => Some(original),
-            Origin::Own => {
-                origin::mark(&self.dir)?;
-                None
-            }
-        })
+    /// It stays from now on.
+    pub(crate) fn keep(&self) {
+        self.is_unused.set(false);
+    }
+
+    /// The folder around it goes with it, if it goes and nobody else has anything in there but what version control reads.
+    pub(crate) fn with_folder(mut self, folder: PathBuf) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// What it says of itself. One that is no copy says where it is from now on.
+    pub(crate) fn origin(&self) -> io::Result<Origin> {
+        let origin = origin::of(&self.dir)?;
+        if origin == Origin::Own {
+            origin::mark(&self.dir)?;
+        }
+        Ok(origin)
+    }
+
+    /// Where the directory is by now: somebody may have moved it while the run was at work. Where that cannot be told, where it was.
+    pub(crate) fn now(&self) -> PathBuf {
+        let own = self.handle.metadata().map(|own| (own.dev(), own.ino())).ok();
+        let is_own = |dir: &Path| fs::metadata(dir).ok().map(|it| (it.dev(), it.ino())) == own;
+        if own.is_none() || is_own(&self.dir) {
+            return self.dir.clone();
+        }
+        // Linux knows the way to what is open.
+        let moved = fs::read_link(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        moved.ok().filter(|moved| is_own(moved)).unwrap_or_else(|| self.dir.clone())
+    }
+
+    /// Where a task's directory is by now. `recorded` is where it was when the task ended, which may be before the run's directory was moved.
+    pub(crate) fn by_now(&self, recorded: &Path) -> PathBuf {
+        let root = self.now().join(WORKSPACES);
+        let of = |above: &&Path| above.file_name().is_some_and(|name| name == WORKSPACES);
+        let below = recorded.ancestors().filter(of).filter_map(|above| recorded.strip_prefix(above).ok());
+        below.map(|below| root.join(below)).find(|path| path.is_dir()).unwrap_or_else(|| recorded.to_owned())
     }
 
     /// The file that holds the run's task and all that is known of it.
@@ -69,12 +115,12 @@ impl Place {
 
     /// Where the tasks' directories are.
     pub(crate) fn workspaces(&self) -> PathBuf {
-        self.dir.join("workspaces")
+        self.dir.join(WORKSPACES)
     }
 
     /// The daemon's log.
     pub(crate) fn log(&self) -> PathBuf {
-        self.dir.join("daemon.log")
+        self.dir.join(LOG)
     }
 
     /// Makes a directory in it.
@@ -88,8 +134,8 @@ impl Place {
     /// Makes the log's file, or goes on with the one of an earlier run.
     pub(crate) fn open_log(&self) -> Result<File, EmbeddedError> {
         let path = self.log();
-        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        opened.map_err(|source| EmbeddedError::Directory { path, source })
+        let opened = regular::open(OpenOptions::new().append(true).create(true).mode(0o600), &path);
+        opened.map_err(|source| EmbeddedError::Log { path, source })
     }
 
     /// Has the daemon keep all that is its own in here; what it takes from the user's home stays as it is.
@@ -100,10 +146,21 @@ impl Place {
         // The paths of the work directories are printed, so they must not be of something that is gone.
         settings.keep_env_after_task = true;
     }
+}
 
-    /// Removes it, for a run that did not come to anything.
-    pub(crate) fn discard(self) {
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_unused.get() {
+            return;
+        }
         // What cannot be removed is a log file; the error that is on its way to the user matters more.
-        let _ = std::fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.dir);
+        let Some(folder) = &self.folder else { return };
+        let ignore = folder.join(IGNORE);
+        let others = |entries: fs::ReadDir| entries.flatten().any(|entry| entry.path() != ignore);
+        if fs::read_dir(folder).is_ok_and(|entries| !others(entries)) {
+            let _ = fs::remove_file(ignore);
+            let _ = fs::remove_dir(folder);
+        }
     }
 }

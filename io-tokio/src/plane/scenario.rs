@@ -109,7 +109,12 @@ pub fn demo_tasks() -> Vec<Scenario> {
         output: output.into(),
     };
     vec![
-        Scenario::new("quick", "Answer at once", vec![Step::Result("Four.".into())], "Four."),
+        Scenario::new(
+            "quick",
+            "Answer at once",
+            vec![say("Two and two, then."), Step::Result("Four.".into())],
+            "Four.",
+        ),
         Scenario::new("chatty", "Think aloud for a while", chatter(), "Read everything; nothing is missing."),
         Scenario::new(
             "tools",
@@ -135,7 +140,7 @@ pub fn demo_tasks() -> Vec<Scenario> {
             answer: None,
             ..Scenario::new(
                 "failing",
-                "Run into a wall",
+                "Run into a wall, and fail",
                 vec![
                     say("I try the build."),
                     bash("make", "make: *** no rule to make target"),

@@ -9,6 +9,7 @@ mod actions;
 mod agent_clis;
 mod answers;
 mod bed;
+mod broken_off;
 mod cancel;
 mod collected;
 mod credential;

@@ -6,6 +6,7 @@
 mod bed;
 mod drain;
 mod dump;
+mod few_files;
 mod foreign;
 mod import;
 mod interrupted;

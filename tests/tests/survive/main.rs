@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod audit;
+mod backlog;
 mod damaged;
 mod document;
 mod endings;

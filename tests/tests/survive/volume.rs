@@ -3,6 +3,7 @@
 use crate::audit::{self, Audit};
 use crate::rig::{Rig, WITHIN};
 use crate::stage::numbers;
+use longshore_core::plane::Plane;
 use longshore_io_tokio::agent_double::Step;
 use longshore_io_tokio::plane::{Action, Rule, State, TaskSpec};
 use std::time::Duration;
@@ -46,4 +47,38 @@ async fn bug_12_20_000_lines_at_once_arrive_at_a_slow_server_and_memory_stays_fl
 #[ignore = "takes longer: 150 MB"]
 async fn bug_12_150_mb_arrive_at_a_slow_server_and_memory_stays_flat() {
     said_all(LINES, 7_500).await;
+}
+
+/// How much may be left of an agent's output when the daemon is told to stop, in lines of 5 kB.
+const BUFFERED: u64 = 20_000;
+/// A stop while the server has little of 100 MB yet, and takes seconds for each request: it ends in time, and nothing is lost.
+#[tokio::test]
+#[ignore = "takes longer: 100 MB, and a stop that uses its 30 s"]
+async fn a_stop_with_much_that_is_not_sent_ends_in_time_and_the_next_daemon_sends_it() {
+    let mut rig = Rig::new(|home| home).await;
+    let slow = rig.fault("messages", |path| Rule::new("POST", &path, Action::Delay(Duration::from_secs(10))));
+    let script = [Step::Flood { lines: BUFFERED, bytes: 5_000 }, Step::Result("said".into())];
+    let spec = TaskSpec { max_attempts: 1, ..TaskSpec::new("claude").script(&script) };
+    let task = rig.enqueue(spec);
+    rig.spoke(&task).await;
+    rig.daemon().terminate();
+    let ended = rig.daemon().ended().await;
+    assert!(ended.status.success(), "{}", ended.log);
+    // It neither waits for what nobody will read, nor takes that for an agent that cannot be killed.
+    let left = "what it said and the server does not have is left to the next daemon";
+    assert!(ended.log.contains(left) && !ended.log.contains("their end was not seen"), "{}", ended.log);
+    slow.remove();
+    let before = rig.registrations();
+    rig.start_next();
+    rig.registered_since(before).await;
+    let over = |plane: &Plane| plane.task(&task).filter(|row| row.state.is_terminal()).cloned();
+    let tries = [rig.plane.wait_until(3 * WITHIN, over).await.expect("it ends")];
+    let mut audit = Audit::default();
+    let end = audit::endings(&rig, &tries, &mut audit);
+    audit::leftovers(&rig, &mut audit).await;
+    let (said, want) = (audit::said(&rig, &tries[0], &mut audit), numbers(BUFFERED, 5_000));
+    audit.require(want.starts_with(&said), || audit::differ(&said, &want));
+    println!("{end}, with {} of {} bytes", said.len(), want.len());
+    rig.stop().await;
+    assert!(audit.wrong.is_empty(), "{:#?}", audit.wrong);
 }
