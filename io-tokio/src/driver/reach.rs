@@ -8,6 +8,11 @@ use longshore_core::event::ApiReply;
 use longshore_core::id::WorkspaceId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Where one route fails and all others work, the server is gone and back with every other request: that is told no more often.
+const APART: Duration = Duration::from_mins(1);
 
 type Answer = Result<ApiReply, CallError>;
 
@@ -26,9 +31,15 @@ enum Needed {
     Registration(WorkspaceId),
 }
 
-/// Whether the server answers what it is asked.
+/// Whether the server answers what it is asked, and since when another word of it is none too many.
+#[derive(Debug, Default)]
+struct Answering {
+    now: State,
+    quiet_until: Option<Instant>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Answering {
+enum State {
     /// It answered the last request that it could answer.
     #[default]
     Well,
@@ -95,24 +106,29 @@ impl Sign {
 }
 
 impl Answering {
-    /// Takes note of a sign, and tells what it is worth saying.
-    fn take(&mut self, sign: Sign) -> Option<Word> {
-        let (next, word) = match (*self, sign) {
+    /// Takes note of a sign at `now`, and tells what it is worth saying.
+    fn take(&mut self, sign: Sign, now: Instant) -> Option<Word> {
+        let (next, word) = match (self.now, sign) {
             (same, Sign::None) => (same, None),
-            (Self::Badly, Sign::Answered) => (Self::Well, Some(Word::Back)),
-            (_, Sign::Answered) => (Self::Well, None),
-            (Self::Badly, _) => (Self::Badly, None),
-            (Self::Well, Sign::BrokeOff) => (Self::Doubtful, None),
-            (_, Sign::Failed | Sign::BrokeOff) => (Self::Badly, Some(Word::Gone)),
+            (State::Badly, Sign::Answered) => (State::Well, Some(Word::Back)),
+            (_, Sign::Answered) => (State::Well, None),
+            (State::Badly, _) => (State::Badly, None),
+            (State::Well, Sign::BrokeOff) => (State::Doubtful, None),
+            // Not said yet: the next one says it, once it is time.
+            (same, _) if self.quiet_until.is_some_and(|until| now < until) => (same, None),
+            (_, Sign::Failed | Sign::BrokeOff) => {
+                self.quiet_until = Some(now + APART);
+                (State::Badly, Some(Word::Gone))
+            }
         };
-        *self = next;
+        self.now = next;
         word
     }
 }
 
 impl Reach {
     fn note_reached(&self, sign: Sign, answer: &Answer) {
-        let word = self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(sign);
+        let word = self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(sign, Instant::now());
         match (word, answer) {
             (Some(Word::Gone), Err(error)) => tracing::warn!(
                 %error,
@@ -175,34 +191,51 @@ mod tests {
     #[test]
     fn one_connection_that_ends_is_not_worth_a_word_but_the_next_one_is() {
         let mut answering = Answering::default();
+        let now = Instant::now();
         let said =
             [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
-                .map(|sign| answering.take(sign));
+                .map(|sign| answering.take(sign, now));
         assert_eq!(said, [None, None, None, None, Some(Word::Gone), Some(Word::Back)]);
     }
 
+    #[test]
+    fn one_route_that_fails_beside_others_that_work_is_told_once_a_minute() {
+        let mut answering = Answering::default();
+        let begun = Instant::now();
+        let said = (0..1000).filter_map(|n| {
+            let sign = if n % 2 == 0 { Sign::Failed } else { Sign::Answered };
+            answering.take(sign, begun + Duration::from_millis(120) * n)
+        });
+        assert_eq!(said.collect::<Vec<_>>(), [Word::Gone, Word::Back, Word::Gone, Word::Back]);
+    }
+
     proptest! {
-        /// Whatever comes: that it is gone and that it is back are said in turn, and at the end the last word is true.
+        /// Whatever comes: that it is gone and that it is back are said in turn, the one at most once a minute and within a minute, the other
+        /// at once.
         #[test]
-        fn each_loss_is_told_once_and_so_is_its_end(signs in prop::collection::vec(0..4_u8, 0..60)) {
+        fn each_loss_is_told_once_and_so_is_its_end(signs in prop::collection::vec((0..4_u8, 0..40_u64), 0..60)) {
             let mut answering = Answering::default();
+            let mut now = Instant::now();
             let mut told_gone = false;
-            for sign in signs {
+            let mut told_at = None;
+            for (sign, later) in signs {
+                now += Duration::from_secs(later);
                 let sign = [Sign::Answered, Sign::BrokeOff, Sign::Failed, Sign::None][usize::from(sign)];
-                match answering.take(sign) {
+                match answering.take(sign, now) {
                     Some(Word::Back) => {
                         prop_assert!(told_gone && sign == Sign::Answered);
                         told_gone = false;
                     }
                     Some(_) => {
                         prop_assert!(!told_gone && sign != Sign::Answered);
-                        told_gone = true;
+                        prop_assert!(told_at.is_none_or(|at| now - at >= APART));
+                        (told_gone, told_at) = (true, Some(now));
                     }
                     None => {}
                 }
                 match sign {
                     Sign::Answered => prop_assert!(!told_gone),
-                    Sign::Failed => prop_assert!(told_gone),
+                    Sign::Failed => prop_assert!(told_gone || told_at.is_some_and(|at| now - at < APART)),
                     Sign::BrokeOff | Sign::None => {}
                 }
             }
