@@ -56,6 +56,23 @@ pub struct Task {
     pub forgotten: Option<At>,
 }
 
+impl Task {
+    /// Whether a phase of it, by its place, is the rest of one that began in an earlier process: what is seen here is only a part of it.
+    pub fn goes_on_in(&self, phase: usize) -> bool {
+        let Some(Phase { name, .. }) = self.phases.get(phase) else { return false };
+        match self.origin {
+            // Its agent is followed.
+            Origin::Recovered(Some(Recovered::Launched { .. })) => *name == PhaseName::Running,
+            // Its end is told on.
+            Origin::Recovered(Some(Recovered::Ended { .. })) => *name < PhaseName::Sealing,
+            // It is failed back, all of which is new.
+            Origin::Recovered(Some(Recovered::Claimed)) => false,
+            Origin::Recovered(None) => phase == 0,
+            Origin::Admitted(_) | Origin::HandedBack(..) | Origin::Offered(_) | Origin::Unknown => false,
+        }
+    }
+}
+
 /// How a task came to be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {

@@ -126,7 +126,10 @@ impl Scene<'_> {
             late.close(end);
         }
         if told.fate == Fate::Open {
-            told.fate = if self.course.is_whole { Fate::Silent } else { Fate::Unknown };
+            // The end of one that was over in an earlier process was told there.
+            let earlier =
+                matches!(told.origin, Origin::Recovered(None | Some(Recovered::Ended { report: None, .. })));
+            told.fate = if self.course.is_whole && !earlier { Fate::Silent } else { Fate::Unknown };
         }
     }
 
