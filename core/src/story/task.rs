@@ -148,7 +148,7 @@ pub enum WaitReason {
     Credential,
     /// The daemon stops, or somebody holds the gate: nothing is claimed.
     Closed,
-    /// The trace does not tell.
+    /// The trace does not tell; or the end was told in an earlier process, whose life says what became of it.
     Unknown,
 }
 

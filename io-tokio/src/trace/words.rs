@@ -1,11 +1,14 @@
 //! The words in which the commands that tell of a trace, and its pictures, speak of times, phases, waits and ends.
 
-use longshore_core::effect::{EndReason, Fact, KillStep, PhaseName, ReportKind, StopPhase};
+use longshore_core::effect::{
+    Effect, EndReason, ExitCause, Fact, KillStep, PhaseName, ReportKind, StopPhase,
+};
 use longshore_core::event::{GateOwner, RunEnd, RunOutcome, StopKind, TaskStatus};
 use longshore_core::reason::FailReason;
+use longshore_core::script::effect_label;
 use longshore_core::story::{
-    Begin, End, Ending, Fate, Life, Origin, Request, Runtime, RuntimeIx, Span, Story, Task, TaskIx,
-    WaitReason, What,
+    Begin, End, Ending, Fate, Life, LifeEnd, Moment, Origin, Request, Runtime, RuntimeIx, Span, Story, Task,
+    TaskIx, WaitReason, What,
 };
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
@@ -57,8 +60,43 @@ pub(super) fn lasted(span: Span, life: &Life) -> String {
     let known = length(to.since(from));
     match (span.begin, span.end) {
         (Begin::Seen(_), End::Seen(_)) => known,
-        (_, End::Open) => format!("{known} so far"),
+        (Begin::Seen(_), End::Open) => format!("{known} so far"),
+        (Begin::Before(_), End::Open) => format!("at least {known} so far"),
         _ => format!("at least {known}"),
+    }
+}
+
+/// Since when something is so whose beginning is not recorded; empty if that is recorded.
+pub(super) fn since(begin: Begin, life: &Life) -> &'static str {
+    match begin {
+        Begin::Seen(_) => "",
+        Begin::Before(at) if life.has_step(at.n) => ", since before this step",
+        Begin::Before(at) if life.first.is_none_or(|first| at.n < first.n) => {
+            ", since before the records begin"
+        }
+        Begin::Before(_) => ", since before the gap ended",
+    }
+}
+
+/// How far from its expiry a lease was, in milliseconds: negative if it had run out.
+pub(super) fn margin(ms: i64) -> String {
+    let time = length(Duration::from_millis(ms.unsigned_abs()));
+    if ms < 0 { format!("{time} after it had run out") } else { format!("{time} before it ran out") }
+}
+
+/// How a life ended.
+pub(super) fn life_end(end: &LifeEnd) -> String {
+    match end {
+        LifeEnd::Exit { report, .. } => match report.cause {
+            ExitCause::Stopped => "the daemon stopped, as it was asked to".to_owned(),
+            ExitCause::Restarting => {
+                "the daemon made room for its next process, as it was asked to".to_owned()
+            }
+            ExitCause::Unauthorized => "the daemon ended, as the server refused its credential".to_owned(),
+            _ => "the daemon ended".to_owned(),
+        },
+        LifeEnd::Recording { why, .. } => format!("the recording ended: {}", clean(why)),
+        LifeEnd::Unsaid => "then nothing: the daemon was killed, or still records".to_owned(),
     }
 }
 
@@ -137,6 +175,16 @@ pub(super) fn wait(reason: WaitReason, story: &Story) -> String {
     }
 }
 
+/// Why no claim follows a hint.
+pub(super) fn no_claim(reason: WaitReason, story: &Story) -> String {
+    match reason {
+        WaitReason::Closed => "the daemon stops, or is to be idle".to_owned(),
+        WaitReason::HeldOff => "a claim of unknown fate may have brought tasks".to_owned(),
+        WaitReason::Unknown => "the trace does not tell why".to_owned(),
+        _ => format!("it waits {}", wait(reason, story)),
+    }
+}
+
 /// The kind of a wait, the same for the same kind.
 pub(super) const fn wait_kind(reason: WaitReason) -> &'static str {
     match reason {
@@ -183,7 +231,7 @@ pub(super) fn fate(of: Fate) -> String {
         Fate::Superseded { .. } => "given to somebody else".to_owned(),
         Fate::Refused { status, .. } => format!("report refused with {status}"),
         Fate::Silent => "not reported: the server ended it".to_owned(),
-        Fate::Abandoned => "abandoned at the end of the daemon".to_owned(),
+        Fate::Abandoned => "not reported when the daemon ended".to_owned(),
         Fate::Kept => "left to the next daemon".to_owned(),
         Fate::Unknown => "unknown".to_owned(),
     }
@@ -270,15 +318,14 @@ pub(super) const fn stopping(phase: StopPhase) -> &'static str {
 }
 
 /// What happened at a moment.
-pub(super) fn moment(what: &What) -> String {
-    match what {
+pub(super) fn moment(of: &Moment) -> String {
+    match &of.what {
+        What::Kill(step) if of.task.is_none() => {
+            format!("the agent of a task that is not known {}", kill(*step))
+        }
+        What::Kill(step) => format!("its agent {}", kill(*step)),
         What::Fact(of) => fact(of),
         What::Stop(how) => stop(*how),
-        What::Kill(KillStep::CloseInput) => "its agent gets no more input".to_owned(),
-        What::Kill(KillStep::End { grace_ms }) => {
-            format!("its agent is told to end within {}", length(Duration::from_millis(u64::from(*grace_ms))))
-        }
-        What::Kill(KillStep::Kill) => "its agent is killed".to_owned(),
         What::Gate { owner, answer } => {
             let who = match owner {
                 GateOwner::ServerUpdate => "an update by the server",
@@ -308,6 +355,17 @@ pub(super) fn moment(what: &What) -> String {
             text
         }
         _ => "something that this version has no words for".to_owned(),
+    }
+}
+
+fn kill(step: KillStep) -> String {
+    match step {
+        KillStep::CloseInput => "gets no more input".to_owned(),
+        KillStep::End { grace_ms } => {
+            format!("is told to end within {}", length(Duration::from_millis(u64::from(grace_ms))))
+        }
+        KillStep::Kill => "is killed".to_owned(),
+        _ => "is told something that this version does not know".to_owned(),
     }
 }
 
@@ -348,8 +406,10 @@ fn fact(of: &Fact) -> String {
         }
         Fact::RuntimeGone { .. } => "the server has no such runtime any more".to_owned(),
         Fact::PerRuntimeClaims => "the server has no batch claim: each runtime asks for itself".to_owned(),
-        Fact::Stray { total } => format!("an event fits nothing: {total} in this life so far"),
-        other => format!("{other:?}"),
+        Fact::Stray { total } => {
+            format!("something comes that nobody waits for: {total} in this life so far")
+        }
+        other => clean(&effect_label(&Effect::Fact { fact: other.clone() })),
     }
 }
 

@@ -76,7 +76,7 @@ fn a_window_with_nothing_in_it_is_refused_with_the_reason() {
     );
     assert!(said("40", "20").contains("(step 40)"));
     assert!(
-        said("10h", "11h").starts_with("the window begins at 10 h 00 m 00.000 s, and the trace ends at ")
+        said("10h", "11h").starts_with("the window begins at 10 h 00 min 00.000 s, and the trace ends at ")
     );
     let unknown = said("2/7", "9s");
     assert_eq!(unknown, "the trace has no step 7 of life 2; `trace show` names the steps that it has");
