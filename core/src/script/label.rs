@@ -322,3 +322,26 @@ fn api_reply(reply: &ApiReply) -> String {
         ApiReply::Profiles { count, .. } => format!("profiles {count}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::PhaseName;
+    use crate::error::{ApiError, FsError};
+    use crate::event::ClaimKey;
+    use crate::id::{OpId, Provider};
+
+    #[test]
+    fn labels_are_words() {
+        let phase = Fact::Phase { claim: ClaimKey(1), phase: PhaseName::AwaitingRoot };
+        assert_eq!(effect_label(&Effect::Fact { fact: phase }), "is awaiting root 1");
+        let api = |error| event_label(&Event::Api { op: OpId(36), r: Err(error) });
+        assert_eq!(api(ApiError::NotSent), "#36 server not reached");
+        assert_eq!(api(ApiError::Server { status: 502 }), "#36 server failed with 502");
+        assert_eq!(event_label(&Event::Fs { op: OpId(3), r: Err(FsError::TimedOut) }), "#3 timed out");
+        let probed = |standing| Probed { provider: Provider::new("claude"), standing };
+        let agents = vec![probed(Standing::Works { version: 0x5bd1_e995 }), probed(Standing::TooOld)];
+        let probed = event_label(&Event::Fs { op: OpId(4), r: Ok(FsReply::Probed { agents }) });
+        assert_eq!(probed, "#4 probed claude works, claude too old");
+    }
+}

@@ -16,3 +16,4 @@ mod start;
 mod status;
 mod stop;
 mod traces;
+mod unheard;

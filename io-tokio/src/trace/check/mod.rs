@@ -325,7 +325,7 @@ mod tests {
         let (verdict, out, _) = run(text, &Check { rule: Some("INV-103"), ..Check::default() });
         assert_eq!(verdict, Verdict::Broken);
         assert!(
-            out.starts_with("INV-103 at step 19 of life 1: claim 3 is launched for the 2. time\n"),
+            out.starts_with("INV-103 at step 19 of life 1: claim 3 is launched again (2nd run)\n"),
             "{out}"
         );
         assert!(out.ends_with("result      1 violation\n"), "{out}");

@@ -62,7 +62,9 @@ impl Lines<'_> {
             }
             Origin::Unknown => {
                 let since = words::since(task.here.begin, &story[task.life]);
-                format!("is here{runtime}{slot}{since}")
+                // Of some the trace has only what is delivered after their end.
+                let is = if task.here.end.seen() == Some(task.here.begin.first()) { "over" } else { "here" };
+                format!("is {is}{runtime}{slot}{since}")
             }
         };
         let hint = task.origin.claim().and_then(|claim| {
@@ -130,12 +132,9 @@ impl Lines<'_> {
             self.say(life, at, format!("task {name} is over after {lasted}: {}", words::fate(task.fate)));
         }
         if let Some(Span { begin, .. }) = task.late {
-            let at = begin.first();
-            self.say(
-                life,
-                at,
-                format!("task {name}: what it still owes the server is sent in the background"),
-            );
+            let since = words::since(begin, &self.story[life]);
+            let text = format!("task {name}: what it still owes the server is sent in the background{since}");
+            self.say(life, begin.first(), text);
         }
         if let Some((at, Some(late))) = task.forgotten.map(|at| (at, task.late)) {
             let lasted = words::lasted(late, &self.story[life]);
