@@ -195,7 +195,7 @@ fn a_moment_that_is_none_is_told_without_advice_that_leads_astray() {
 #[test]
 fn every_trace_command_says_how_it_ends_or_what_it_is_for() {
     let all = ran("trace --help", &Env::default()).1;
-    assert!(all.contains("Exit codes: 0 ") && all.contains("longshore trace show run.jsonl.gz"), "{all}");
+    assert!(all.contains("Exit codes:\n  0 ") && all.contains("longshore trace show run.jsonl.gz"), "{all}");
     for name in ["replay", "show", "stats", "diff", "export", "render", "check", "shrink"] {
         let help = ran(&format!("trace {name} --help"), &Env::default()).1;
         assert!(help.contains("Exit code: 0"), "{help}");

@@ -48,8 +48,11 @@ machine, `longshore demo --record run.jsonl` makes one without a server. Then fo
   longshore trace show run.jsonl.gz
   longshore trace render run.jsonl.gz -o run.html
 
-Exit codes: 0 done, and the verdict is good; 1 the verdict of replay, check, shrink or simulate is bad, or there is nothing to dump; 2 nothing \
-could be read or written, or what was typed is wrong; 141 nobody read the output to its end.";
+Exit codes:
+  0    done; of replay: the core does the same, of check and simulate: no rule is broken, of shrink: one is
+  1    of replay: the core does something else, of check and simulate: a rule is broken, of shrink: none is, of dump: there is nothing
+  2    nothing could be read, judged or written, or what was typed is wrong
+  141  nobody read the output to its end";
 
 /// `longshore trace …`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]

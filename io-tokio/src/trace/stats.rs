@@ -119,7 +119,7 @@ fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
 /// How near leases came to their end.
 fn leases(of: &Margins, out: &mut dyn Write) -> io::Result<()> {
     let (Some(min), Some(p50)) = (of.min, of.p50) else {
-        return writeln!(out, "Leases: none was extended or not needed any more");
+        return writeln!(out, "Leases: none");
     };
     let times = count(of.count, "time", "times");
     write!(out, "Leases: extended or not needed any more {times}, at the latest {}, ", words::margin(min))?;

@@ -157,7 +157,7 @@ fn leases_are_told_in_words_however_near_they_came_to_their_end() {
         leases(&of, &mut out).expect("writes to memory");
         String::from_utf8(out).expect("text")
     };
-    assert_eq!(told(Margins::default()), "Leases: none was extended or not needed any more\n");
+    assert_eq!(told(Margins::default()), "Leases: none\n");
     let some = Margins { count: 2, expired: 1, min: Some(-7_384_000), p50: Some(30_000) };
     assert_eq!(
         told(some),
