@@ -117,7 +117,13 @@ impl Scene<'_> {
             RequestKind::Beat => Kind::Beat,
             _ => Kind::Request,
         };
-        let about = request.about.as_ref().map_or(String::new(), |about| format!(" {about}"));
+        let about = match &request.about {
+            // It has no lane of its own.
+            None if request.task.is_none() && request.kind == RequestKind::Run => {
+                " of a task that is not known".to_owned()
+            }
+            about => about.as_ref().map_or(String::new(), |about| format!(" {about}")),
+        };
         let mut bar =
             self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
         bar.failed = request.ending.is_some_and(|ending| !ending.is_done())
