@@ -79,7 +79,7 @@ fn corner(effect: &Effect) -> Vec<String> {
         .split(' ')
         .filter(|word| !word.starts_with('#') && !word.contains("..") && word.parse::<u64>().is_err())
         .collect();
-    let mut corners: Vec<String> = (1..=words.len().min(3)).map(|n| words[..n].join(" ")).collect();
+    let mut corners: Vec<String> = (1..=words.len().min(4)).map(|n| words[..n].join(" ")).collect();
     if label.starts_with("is reported") {
         corners.push(format!("reported {}", words.get(2).copied().unwrap_or_default()));
     }
