@@ -65,10 +65,13 @@ impl Task {
             Origin::Recovered(Some(Recovered::Launched { .. })) => *name == PhaseName::Running,
             // Its end is told on.
             Origin::Recovered(Some(Recovered::Ended { .. })) => *name < PhaseName::Sealing,
-            // It is failed back, all of which is new.
-            Origin::Recovered(Some(Recovered::Claimed)) => false,
             Origin::Recovered(None) => phase == 0,
-            Origin::Admitted(_) | Origin::HandedBack(..) | Origin::Offered(_) | Origin::Unknown => false,
+            // One that was only claimed is failed back, all of which is new.
+            Origin::Recovered(Some(Recovered::Claimed))
+            | Origin::Admitted(_)
+            | Origin::HandedBack(..)
+            | Origin::Offered(_)
+            | Origin::Unknown => false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The numbers of a story: how long things took, how they ended, how often they were tried.
 
+mod over_lives;
+
 use super::words;
-use longshore_core::effect::PhaseName;
 use longshore_core::story::{Begins, Ending, Fate, Hint, Origin, RequestKind, Span, Story, Task};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,7 +142,7 @@ fn ms(of: Duration) -> i64 {
 /// The numbers of a story.
 pub(super) fn figures(story: &Story) -> Figures {
     let lives = &story.lives;
-    let claims_of = claims_over_lives(story);
+    let claims_of = over_lives::claims(story);
     Figures {
         lives: lives.len(),
         steps: lives.iter().map(|life| life.steps).sum(),
@@ -152,43 +153,13 @@ pub(super) fn figures(story: &Story) -> Figures {
         runtimes: story.runtimes.len(),
         tasks: claims_of.len(),
         carried_over: claims_of.iter().filter(|of| of.len() > 1).count(),
-        outcomes: counted(claims_of.iter().map(|of| words::fate(outcome(of)))),
+        outcomes: counted(claims_of.iter().map(|of| words::fate(over_lives::outcome(of)))),
         latencies: latencies(story),
         waits: waits(story),
         retries: retries(story, &claims_of),
         claims: claims(story),
         lease_margins: margins(story),
         requests: requests(story),
-    }
-}
-
-/// Each claim with its task in each of its lives, in order.
-fn claims_over_lives(story: &Story) -> Vec<Vec<&Task>> {
-    let mut claims: Vec<Vec<&Task>> = Vec::new();
-    let mut places: Vec<usize> = Vec::with_capacity(story.tasks.len());
-    for task in &story.tasks {
-        let place = task.before.and_then(|before| places.get(before.get()).copied());
-        let place = place.unwrap_or(claims.len());
-        places.push(place);
-        match claims.get_mut(place) {
-            Some(claim) => claim.push(task),
-            None => claims.push(vec![task]),
-        }
-    }
-    claims
-}
-
-/// What became of a claim. A life that has only the rest of one does not always know that its end was told before.
-fn outcome(claim: &[&Task]) -> Fate {
-    let is_told = |fate: &Fate| {
-        matches!(fate, Fate::Reported { .. } | Fate::Superseded { .. } | Fate::Refused { .. } | Fate::Silent)
-    };
-    let last = claim.last().map_or(Fate::Unknown, |task| task.fate);
-    match last {
-        Fate::Unknown | Fate::Open | Fate::Kept => {
-            claim.iter().rev().map(|task| task.fate).find(is_told).unwrap_or(last)
-        }
-        _ => last,
     }
 }
 
@@ -258,7 +229,7 @@ fn latencies(story: &Story) -> Vec<Timed> {
     for claim in story.claims.iter().filter(|claim| !claim.tasks.is_empty()) {
         by_name.add("claim", story[claim.request].span.duration());
     }
-    let goes_on = gone_on(story);
+    let goes_on = over_lives::gone_on(story);
     for (task, goes_on) in story.tasks.iter().zip(&goes_on) {
         for (nth, phase) in task.phases.iter().enumerate() {
             let is_last = nth + 1 == task.phases.len() && phase.span.is_open();
@@ -289,17 +260,6 @@ fn latencies(story: &Story) -> Vec<Timed> {
     let mut list = by_name.spreads();
     list.sort_by_key(|timed| ORDER.iter().position(|name| *name == timed.name));
     list
-}
-
-/// The phase that each task is in at the beginning of its next life, if it goes on there.
-fn gone_on(story: &Story) -> Vec<Option<PhaseName>> {
-    let mut all = vec![None; story.tasks.len()];
-    for task in story.tasks.iter().filter(|task| task.goes_on_in(0)) {
-        if let (Some(before), Some(phase)) = (task.before, task.phases.first()) {
-            all[before.get()] = Some(phase.name);
-        }
-    }
-    all
 }
 
 fn waits(story: &Story) -> Vec<Timed> {

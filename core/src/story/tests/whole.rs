@@ -154,12 +154,9 @@ fn only_what_began_in_an_earlier_process_is_a_part_of_a_phase() {
         for task in &history.story().tasks {
             for (nth, phase) in task.phases.iter().enumerate() {
                 let goes_on = task.goes_on_in(nth);
-                let was = match task.origin {
-                    Origin::Recovered(was) => was,
-                    _ => {
-                        assert!(!goes_on, "seed {}: {task:?}", history.seed);
-                        continue;
-                    }
+                let Origin::Recovered(was) = task.origin else {
+                    assert!(!goes_on, "seed {}: {task:?}", history.seed);
+                    continue;
                 };
                 let followed = task.launches.iter().any(|launch| launch.attached);
                 let runs_on = phase.name == PhaseName::Running && followed;

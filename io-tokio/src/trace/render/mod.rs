@@ -117,10 +117,9 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
             }
             Err(error) => {
                 // All of it, not the segment that was read last.
-                match is_stdin(&asked.file) {
-                    true => writeln!(err, "error: standard input: {error}")?,
-                    false => writeln!(err, "error: {}: {error}", asked.file.display())?,
-                }
+                let stdin = Path::new("standard input");
+                let file = if is_stdin(&asked.file) { stdin } else { &asked.file };
+                writeln!(err, "error: {}: {error}", file.display())?;
                 return Ok(FAILED);
             }
         }

@@ -176,9 +176,10 @@ fn there(rows: &[Row]) -> String {
     let run = |rows: &[Row]| {
         let (first, last) = (rows.first()?, rows.last()?);
         let of = if is_one_life { String::new() } else { format!(" of life {}", first.life + 1) };
-        Some(match last.n == first.n {
-            true => format!("step {}{of}", first.n),
-            false => format!("steps {} to {}{of}", first.n, last.n),
+        Some(if last.n == first.n {
+            format!("step {}{of}", first.n)
+        } else {
+            format!("steps {} to {}{of}", first.n, last.n)
         })
     };
     let mut runs: Vec<String> = rows.chunk_by(follows).take(MOST_RUNS).filter_map(run).collect();
