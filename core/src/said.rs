@@ -7,6 +7,7 @@ use crate::event::{ClaimKey, Collect, Event, GateOwner, Recovered, RunEnd, StopK
 use crate::id::{ActionId, PathKey, Provider, RuntimeId};
 use crate::reason::FailReason;
 use crate::script::{api_label, effect_label, event_label, fs_label};
+use crate::story::RequestKind;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,6 +39,11 @@ pub(crate) trait Said {
     fn said(&self) -> String;
 }
 
+/// A request about a claim, which is named so that what has to do with it can be found.
+fn of_claim(kind: RequestKind, claim: Option<ClaimKey>) -> Option<String> {
+    claim.map(|claim| format!("{} of {}", kind.as_str(), claim.said()))
+}
+
 macro_rules! said {
     ($($of:ty: $it:ident => $said:expr;)*) => {$(
         impl Said for $of {
@@ -55,9 +61,14 @@ said! {
     Provider: it => it.to_string();
     ActionId: it => format!("action {it}");
     PathKey: it => it.to_string();
-    ApiCall: it => api_label(it);
-    FsCall: it => fs_label(it);
-    Effect: it => effect_label(it);
+    ApiCall: it => of_claim(RequestKind::from(it), it.claim()).unwrap_or_else(|| api_label(it));
+    FsCall: it => of_claim(RequestKind::from(it), it.claim()).unwrap_or_else(|| fs_label(it));
+    Effect: it => match it {
+        Self::Api { call, .. } => call.said(),
+        Self::Fs { call, .. } => call.said(),
+        Self::Run { call, .. } => format!("run of {}", call.claim().said()),
+        other => effect_label(other),
+    };
     Event: it => event_label(it);
     WsCmd: it => match it {
         WsCmd::Connect { .. } => "a connection is dialled".to_owned(),
@@ -133,7 +144,8 @@ impl<T: Said> Said for BTreeSet<T> {
 mod tests {
     use super::*;
     use crate::effect::PhaseName;
-    use crate::id::SlotIndex;
+    use crate::id::{OpId, SlotIndex};
+    use crate::time::Instant;
 
     #[test]
     fn values_are_said_as_a_person_would() {
@@ -144,6 +156,10 @@ mod tests {
         assert_eq!(Recovered::Launched { slot: SlotIndex(2), acked: 0 }.said(), "launched in slot 2");
         assert_eq!(Duration::from_millis(2_050).said(), "2.050 s");
         assert_eq!(GateOwner::ServerUpdate.said(), "a server update");
+        assert_eq!(ApiCall::Lease { claim: ClaimKey(4) }.said(), "lease of claim 4");
+        assert_eq!(FsCall::Resolve { claim: ClaimKey(4) }.said(), "resolve of claim 4");
+        let effect = Effect::Api { op: OpId(1), call: ApiCall::Renew, deadline: Instant::default() };
+        assert_eq!((effect.said(), FsCall::Scan.said()), ("renew".into(), "scan".into()));
     }
 
     #[test]
