@@ -96,7 +96,7 @@ proptest! {
         let (story, drawing) = story_and_drawing(lines);
         hold(&story, &drawing)?;
         prop_assert_eq!(drawing.unknown.len(), 1);
-        let said = format!("{long} steps were not recorded");
+        let said = format!("{} not recorded", count(long, "step was", "steps were"));
         prop_assert_eq!(drawing.unknown[0].why.as_str(), said.as_str());
     }
 }
