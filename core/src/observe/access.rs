@@ -8,6 +8,7 @@ use crate::effect::{ApiCall, Effect, Fact, RuntimeChange, WsCmd};
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, ClaimKey, Event, WsEvent};
 use crate::id::{OpId, RuntimeId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -67,10 +68,12 @@ impl AccessBook {
         let right = told(&Fact::AccessLost) == (turns == Some(false))
             && told(&Fact::AccessBack) == (turns == Some(true));
         found.require(right, "ACCESS-TOLD", || {
-            format!(
-                "whether the server takes the credential is {turns:?} by {:?}, and is told otherwise",
-                seen.event
-            )
+            let is = match turns {
+                None => "is as it was",
+                Some(true) => "is taken again",
+                Some(false) => "is refused",
+            };
+            format!("the credential {is} by {}, and the daemon tells otherwise", seen.event.said())
         });
         self.ended(seen, turns == Some(false));
         for effect in seen.effects {
@@ -80,7 +83,7 @@ impl AccessBook {
         let late = seen.at.now >= self.owed.after(BEATS_WITHIN);
         if self.lost.is_none() && !seen.excuses() && late {
             found.require(self.owe.is_empty(), "ALL-BEAT", || {
-                format!("{:?} should have beaten by now, after all that had to wait", self.owe)
+                format!("{} should have beaten by now, after all that had to wait", self.owe.said())
             });
             self.owe.clear();
         }
@@ -197,7 +200,7 @@ impl AccessBook {
             Effect::Ws { cmd, .. } => {
                 let quiet = self.lost.is_none() || matches!(cmd, WsCmd::Close);
                 found.require(quiet, "ACCESS-QUIET", || {
-                    format!("{cmd:?} although the server refuses the credential")
+                    format!("{cmd} although the server refuses the credential", cmd = cmd.said())
                 });
                 match cmd {
                     WsCmd::Connect { .. } => self.dialled = self.changes,
@@ -246,12 +249,16 @@ impl AccessBook {
             });
         } else {
             found.require(work || matches!(call, ApiCall::ActionResult { .. }), "ACCESS-QUIET", || {
-                format!("{call:?} although the server refuses the credential")
+                format!("{call} although the server refuses the credential", call = call.said())
             });
         }
         if let Some(at) = tries(call).and_then(|key| self.refused.get(&key)) {
             found.require(seen.at.stopping || now >= at.after(period), "ACCESS-SLOW", || {
-                format!("{call:?} was refused {} ms ago, and is tried again", now.since(*at).as_millis())
+                format!(
+                    "{call} was refused {} ms ago, and is tried again",
+                    now.since(*at).as_millis(),
+                    call = call.said()
+                )
             });
         }
     }

@@ -9,6 +9,7 @@ use crate::effect::{ApiCall, Effect, Fact, FsCall, RuntimeChange};
 use crate::error::ApiError;
 use crate::event::{Action, ApiReply, Event, StopKind, WsEvent};
 use crate::id::{ActionId, OpId, RuntimeId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -222,7 +223,9 @@ impl ActionBook {
     /// Everything works and is at rest.
     pub(super) fn finish(&self, found: &mut Found) {
         let first = self.lives.keys().next();
-        found.require(first.is_none(), "ACTION-ONCE", || format!("{first:?} is never over"));
+        found.require(first.is_none(), "ACTION-ONCE", || {
+            format!("{first} is never over", first = first.said())
+        });
     }
 }
 

@@ -8,6 +8,7 @@ use crate::effect::{ApiCall, Effect, Fact, FsCall, RuntimeChange};
 use crate::error::Refusal;
 use crate::event::{ApiReply, FsReply, Standing, WsEvent};
 use crate::id::{OpId, ProfileId, Provider, RuntimeId, WorkspaceId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +113,7 @@ impl AgentBook {
             let left = |row: &Row| row.profile.is_none() && self.held.contains_key(&row.provider);
             let left = self.rows.iter().find(|(_, row)| left(row)).map(|(id, _)| id);
             found.require(left.is_none(), "INV-12", || {
-                format!("{left:?} stays in the set, and its agent is held back")
+                format!("{left} stays in the set, and its agent is held back", left = left.said())
             });
         }
         self.tasks = seen.view.task_count();
@@ -251,7 +252,7 @@ impl AgentBook {
                 });
                 let held = agents.iter().find(|of| self.held.contains_key(*of));
                 found.require(held.is_none(), "INV-12", || {
-                    format!("{held:?} is registered although it is held back")
+                    format!("{held} is registered although it is held back", held = held.said())
                 });
             }
             call if is_claim(call) => {

@@ -15,6 +15,7 @@ use crate::effect::{ApiCall, ClaimCall, ClaimScope, Effect, Fact, RuntimeChange}
 use crate::error::{ApiError, Refusal};
 use crate::event::{ApiReply, Event, WsEvent};
 use crate::id::{ConnGen, OpId, Provider, RuntimeId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -206,7 +207,9 @@ impl ClaimBook {
                 found.require(many == 0, "I3", || "two claims for many are on their way".into());
                 found.require(call.max() >= 1, "INV-40", || "a claim asks for no task".into());
                 let runtimes = resolve(call.scope(), fleet);
-                found.require(!runtimes.is_empty(), "INV-40", || format!("{call:?} is for no runtime"));
+                found.require(!runtimes.is_empty(), "INV-40", || {
+                    format!("a claim of {} at most is for no runtime", call.max())
+                });
                 Self::named(&runtimes, fleet, found);
                 self.room(cfg, call, &runtimes, fleet, tasks, found);
                 self.asked.extend(runtimes.iter().cloned());
@@ -372,7 +375,7 @@ impl ClaimBook {
             Some(Hint::All) => {
                 let left = fleet.ids().find(|runtime| !asked(runtime));
                 found.require(left.is_none(), "INV-37", || {
-                    format!("a hint for all leads to no claim for {left:?}")
+                    format!("a hint for all leads to no claim for {left}", left = left.said())
                 });
             }
             None => {}

@@ -5,6 +5,7 @@ use super::{At, Found};
 use crate::effect::{ApiCall, Effect};
 use crate::event::{ApiReply, Event};
 use crate::id::{OpId, WorkspaceId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
@@ -55,11 +56,11 @@ impl DeadlineBook {
         let plain = matches!(self.stop, Some((_, true)));
         for (op, open) in self.open.iter().filter(|(_, open)| !open.cancelled) {
             found.require(open.deadline > at.now, "DEADLINE", || {
-                format!("request {}, {:?}, is not ended at its deadline", op.0, open.call)
+                format!("request {}, {}, is not ended at its deadline", op.0, open.call.said())
             });
             let registers = matches!(open.call, ApiCall::Register { .. });
             found.require(!(plain && registers), "INV-140", || {
-                format!("{:?} goes on although the daemon stops", open.call)
+                format!("{} goes on although the daemon stops", open.call.said())
             });
         }
     }
@@ -76,18 +77,18 @@ impl DeadlineBook {
             | ApiCall::Fail { .. }
             | ApiCall::CancelAck { .. }
             | ApiCall::Usage { .. } => {
-                found.require(false, "INV-109", || format!("{call:?} is cut short"));
+                found.require(false, "INV-109", || format!("{call} is cut short", call = call.said()));
             }
             ApiCall::Register { workspace, .. } => {
                 let dropped = list.is_some_and(|list| !list.contains(workspace));
                 found.require(dropped || at.stopping, "INV-20", || {
-                    format!("{call:?} is cut short although its workspace is there")
+                    format!("{call} is cut short although its workspace is there", call = call.said())
                 });
             }
             ApiCall::Claim(_) | ApiCall::ClaimOne(_) => {
                 let waited = self.stop.is_some_and(|(since, _)| at.now >= since.after(at.timing.stop_claims));
                 found.require(waited || self.hurry, "I9", || {
-                    format!("{call:?} is cut short although it may bring tasks")
+                    format!("{call} is cut short although it may bring tasks", call = call.said())
                 });
             }
             _ => {}

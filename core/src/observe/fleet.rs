@@ -9,6 +9,7 @@ use crate::error::Refusal;
 use crate::event::{ApiReply, WsEvent};
 use crate::id::{ConnGen, Generation, OpId, Provider, RuntimeId, WorkspaceId};
 use crate::runtimes::{ORPHAN_TRIES, finds_nobody};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -246,7 +247,9 @@ impl FleetBook {
             }
             RuntimeChange::Removed => self.runtimes.remove(runtime).is_some() && set > self.set,
         };
-        found.require(fits, "RUNTIME-SET", || format!("{runtime}: {change:?} does not fit"));
+        found.require(fits, "RUNTIME-SET", || {
+            format!("{runtime}: {change} does not fit", change = change.said())
+        });
         if *change != RuntimeChange::Claimable {
             self.lost = None;
         }
@@ -298,7 +301,8 @@ impl FleetBook {
                 let fits = without.iter().all(|id| self.runtimes.get(id).is_some_and(|r| r.refused));
                 found.require(fits, "INV-64", || {
                     format!(
-                        "a connection leaves out {without:?}, and not each of them is one that is refused"
+                        "a connection leaves out {without}, and not each of them is one that is refused",
+                        without = without.said()
                     )
                 });
                 let another = *without != self.without;
@@ -333,7 +337,10 @@ impl FleetBook {
             found.require(set == self.set, "INV-64", || "the connection is up for an old set".into());
             let taken = self.without.iter().find(|id| self.runtimes.get(*id).is_some_and(|r| !r.refused));
             found.require(taken.is_none(), "INV-64", || {
-                format!("the connection leaves out {taken:?}, which the server takes by now")
+                format!(
+                    "the connection leaves out {taken}, which the server takes by now",
+                    taken = taken.said()
+                )
             });
         }
         if at.barred {

@@ -8,6 +8,7 @@ use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, Fact, FsCall};
 use crate::event::{ApiReply, Collect, FsReply};
 use crate::id::{EnvRoot, OpId};
+use crate::said::Said;
 use crate::time::Instant;
 
 #[derive(Clone, Debug, Default)]
@@ -70,14 +71,20 @@ impl GcBook {
         match effect {
             Effect::Fact { fact: Fact::Ready } => self.ready = Some(at.now),
             Effect::Fs { op, call: call @ (FsCall::Scan | FsCall::Collect(_) | FsCall::Maintain) } => {
-                found.require(cfg.gc, "GC-OFF", || format!("{call:?} although nothing is to be removed"));
-                found.require(!at.stopping, "INV-144", || format!("{call:?} although the daemon stops"));
+                found.require(cfg.gc, "GC-OFF", || {
+                    format!("{call} although nothing is to be removed", call = call.said())
+                });
+                found.require(!at.stopping, "INV-144", || {
+                    format!("{call} although the daemon stops", call = call.said())
+                });
                 let least = at.timing.gc_first.min(at.timing.gc);
                 let ready = self.ready.is_some_and(|ready| at.now >= ready.after(least));
-                found.require(ready, "INV-143", || format!("{call:?} too soon after the start"));
+                found.require(ready, "INV-143", || {
+                    format!("{call} too soon after the start", call = call.said())
+                });
                 let busy = self.scan.is_some() || self.asking.is_some() || self.maintain.is_some();
                 found.require(!busy && self.freeing.is_none(), "INV-129", || {
-                    format!("{call:?} while the collector is at something else")
+                    format!("{call} while the collector is at something else", call = call.said())
                 });
                 self.work(at, *op, call, tasks, found);
             }
@@ -125,10 +132,12 @@ impl GcBook {
                 let root = call.root();
                 let right = call.what() != Collect::Keep && self.take(root, Some(call.what()));
                 found.require(right, "I23", || {
-                    format!("{:?} of {root} is freed, and was not decided", call.what())
+                    format!("{} of {root} is freed, and was not decided", call.what().said())
                 });
                 let user = tasks.works_in(root);
-                found.require(user.is_none(), "I11", || format!("{root} is freed, and {user:?} works in it"));
+                found.require(user.is_none(), "I11", || {
+                    format!("{root} is freed, and {user} works in it", user = user.said())
+                });
                 self.freeing = Some((op, root.clone()));
             }
             _ => self.maintain = Some(op),

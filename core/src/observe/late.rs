@@ -6,6 +6,7 @@ use crate::effect::{ApiCall, Effect};
 use crate::error::ApiError;
 use crate::event::{ClaimKey, Event, WsEvent};
 use crate::id::OpId;
+use crate::said::Said;
 use crate::time::Instant;
 
 #[derive(Clone, Debug, Default)]
@@ -52,8 +53,8 @@ impl LateBook {
         let excused = seen.excuses() || seen.at.was_due;
         found.require(!answers || !grown || !waits || excused, "LATE-HURRY", || {
             format!(
-                "{:?} is an answer of the server, and what could not be delivered goes on waiting",
-                seen.event
+                "{} is an answer of the server, and what could not be delivered goes on waiting",
+                seen.event.said()
             )
         });
     }

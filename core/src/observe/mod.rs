@@ -44,6 +44,7 @@ use crate::effect::{ApiCall, Effect, Fact, RuntimeChange, WsCmd};
 use crate::event::{ApiReply, Event, WsEvent};
 use crate::id::RuntimeId;
 use crate::ledger::Ledger;
+use crate::said::Said;
 use crate::time::{Awake, Instant, Now};
 use claims::ClaimBook;
 use fleet::FleetBook;
@@ -254,7 +255,7 @@ impl Rules {
         }
         if self.stop.exited() {
             self.found.require(step.effects.is_empty() && step.wakeup.is_none(), "I18", || {
-                format!("after its exit the daemon wants {:?}", step.effects.first())
+                format!("after its exit the daemon wants {}", step.effects.first().said())
             });
             return;
         }
@@ -294,7 +295,7 @@ impl Rules {
         };
         if stray && !was_due && !woke {
             let quiet = step.effects.iter().all(|e| matches!(e, Effect::Fact { fact: Fact::Stray { .. } }));
-            found.require(quiet, "I17", || format!("{:?} fits nothing and led to effects", step.event));
+            found.require(quiet, "I17", || format!("{} fits nothing and led to effects", step.event.said()));
         }
         claims.begin(&at, step.event);
         if let Some(closed) = &closed {
@@ -417,7 +418,11 @@ impl Rules {
     pub fn still_kept(&mut self, ledger: &Ledger) {
         if let Some(record) = ledger.iter().next() {
             self.found.require(false, "LEDGER-AT-REST", || {
-                format!("nothing is owed, and of claim {} it is kept that {:?}", record.claim().0, record.was)
+                format!(
+                    "nothing is owed, and claim {} is still written down as {}",
+                    record.claim().0,
+                    record.was.said()
+                )
             });
         }
     }

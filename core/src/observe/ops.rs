@@ -5,6 +5,7 @@ use crate::effect::{ApiCall, Effect, FsCall, KillStep};
 use crate::error::{ApiError, FsError};
 use crate::event::{ApiReply, ClaimKey, Event, FsReply, RunEvent, RunOutcome};
 use crate::id::OpId;
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,16 @@ pub(super) enum What {
     Api(ApiCall),
     Fs(FsCall),
     Run(ClaimKey),
+}
+
+impl Said for What {
+    fn said(&self) -> String {
+        match self {
+            Self::Api(call) => call.said(),
+            Self::Fs(call) => call.said(),
+            Self::Run(claim) => format!("the run of {}", claim.said()),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +73,7 @@ impl OpBook {
         self.open
             .values()
             .next()
-            .map_or("nothing on its way".into(), |open| format!("first of them {:?}", open.what))
+            .map_or("nothing on its way".into(), |open| format!("first of them {}", open.what.said()))
     }
 
     /// Whether such a request to the server is on its way.
@@ -108,7 +119,9 @@ impl OpBook {
     pub(super) fn effect(&mut self, effect: &Effect, at: &At<'_>, found: &mut Found) {
         match effect {
             Effect::Api { op, call, deadline } => {
-                found.require(*deadline > at.now, "I4", || format!("{call:?} is due when it is sent"));
+                found.require(*deadline > at.now, "I4", || {
+                    format!("{call} is due when it is sent", call = call.said())
+                });
                 self.opened(*op, What::Api(call.clone()), Some(*deadline), found);
             }
             Effect::Fs { op, call } => self.opened(*op, What::Fs(call.clone()), None, found),
@@ -140,7 +153,9 @@ impl OpBook {
     }
 
     fn opened(&mut self, op: OpId, what: What, deadline: Option<Instant>, found: &mut Found) {
-        found.require(op.0 > self.last, "I4", || format!("number {} of {what:?} was used before", op.0));
+        found.require(op.0 > self.last, "I4", || {
+            format!("number {} of {what} was used before", op.0, what = what.said())
+        });
         self.last = self.last.max(op.0);
         let open = Open { what, cancelled: false, deadline, killed: false, told_to_end: false };
         self.open.insert(op, open);

@@ -4,6 +4,7 @@ use super::{At, Found};
 use crate::claim::pace::{CREDIT, SPREAD, cost};
 use crate::daemon::View;
 use crate::id::RuntimeId;
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -97,7 +98,8 @@ impl PaceBook {
         for of in all {
             let owed = self.now(at, of.clone()).most;
             found.require(owed + SPREAD >= CREDIT, "CLAIM-PACE", || {
-                format!("the poller for {of:?} waits although it owes only {} ms", owed.as_millis())
+                let of = of.as_ref().map_or_else(|| "all".to_owned(), Said::said);
+                format!("the poller for {of} waits although it owes only {} ms", owed.as_millis())
             });
         }
     }

@@ -11,6 +11,7 @@ use crate::daemon::View;
 use crate::effect::{ApiCall, Effect, Fact, FsCall, Keep, PhaseName};
 use crate::event::{ClaimKey, Event, FsReply, Recovered};
 use crate::id::PathKey;
+use crate::said::Said;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
@@ -78,7 +79,12 @@ impl PathBook {
         let has = self.of.get(&claim).filter(|_| self.has_directory(claim));
         let launched = matches!(entry, Keep::Launched { .. });
         found.require(path.as_ref() == has || (path.is_none() && !launched), "LEDGER-PATH", || {
-            format!("claim {} is written down to have {path:?}, and has {has:?}", claim.0)
+            format!(
+                "claim {} is written down to have {path}, and has {has}",
+                claim.0,
+                path = path.said(),
+                has = has.said()
+            )
         });
         match path {
             Some(path) => self.kept.insert(claim, path.clone()),
@@ -108,7 +114,11 @@ impl PathBook {
                 ApiCall::WaitDirectory { claim, holder } => {
                     let right = self.directory(*claim).is_some_and(|directory| directory.holder == *holder);
                     found.require(right && holder.is_some(), "INV-90", || {
-                        format!("claim {} is said to wait for {holder:?}, which is not so", claim.0)
+                        format!(
+                            "claim {} is said to wait for {holder}, which is not so",
+                            claim.0,
+                            holder = holder.said()
+                        )
                     });
                     let once = self.is_in_line(*claim) && self.told.insert(*claim);
                     found.require(once, "LDR-2", || {
@@ -118,7 +128,10 @@ impl PathBook {
                 ApiCall::Claim(_) | ApiCall::ClaimOver { .. } | ApiCall::ClaimOne(_) => {
                     let waits = self.ready.iter().find(|ready| Self::has_room(cfg, claims, tasks, **ready));
                     found.require(waits.is_none() || self.resent, "UNPARK-FIRST", || {
-                        format!("tasks are asked for while {waits:?} has its directory and no slot")
+                        format!(
+                            "tasks are asked for while {waits} has its directory and no slot",
+                            waits = waits.said()
+                        )
                     });
                 }
                 _ => {}
@@ -179,7 +192,7 @@ impl PathBook {
                 let directory = self.directories.entry(path.clone()).or_default();
                 let free = directory.holder.is_none() && directory.line.is_empty();
                 found.require(free || directory.holder == Some(*claim), "INV-90", || {
-                    format!("claim {} works in {path} beside {:?}", claim.0, directory.holder)
+                    format!("claim {} works in {path} beside {}", claim.0, directory.holder.said())
                 });
                 directory.holder = Some(*claim);
             }
@@ -187,7 +200,11 @@ impl PathBook {
             Fact::Unparked { claim, .. } => {
                 let first = self.ready.iter().find(|ready| Self::has_room(cfg, claims, tasks, **ready));
                 found.require(first == Some(claim), "UNPARK-ORDER", || {
-                    format!("claim {} gets a slot, and it is the turn of {first:?}", claim.0)
+                    format!(
+                        "claim {} gets a slot, and it is the turn of {first}",
+                        claim.0,
+                        first = first.said()
+                    )
                 });
                 self.ready.retain(|ready| ready != claim);
                 self.parked.remove(claim);
@@ -204,16 +221,20 @@ impl PathBook {
     fn granted(&mut self, claim: ClaimKey, found: &mut Found) {
         let first = self.directory(claim).and_then(|directory| directory.line.first());
         found.require(first == Some(&claim), "PATH-FIFO", || {
-            format!("claim {} gets a directory out of turn, before {first:?}", claim.0)
+            format!("claim {} gets a directory out of turn, before {first}", claim.0, first = first.said())
         });
         let Some(path) = self.of.get(&claim) else { return };
         let still = self.kept.iter().find(|(_, kept)| *kept == path);
         found.require(still.is_none(), "LEDGER-PATH", || {
-            format!("claim {} gets {path}, and it is written down that {still:?} has it", claim.0)
+            format!(
+                "claim {} gets {path}, and it is written down that {still} has it",
+                claim.0,
+                still = still.map(|(claim, _)| claim).said()
+            )
         });
         let Some(directory) = self.directories.get_mut(path) else { return };
         found.require(directory.holder.is_none(), "INV-92", || {
-            format!("claim {} gets a directory that {:?} has not left", claim.0, directory.holder)
+            format!("claim {} gets a directory that {} has not left", claim.0, directory.holder.said())
         });
         directory.line.retain(|waiting| *waiting != claim);
         directory.holder = Some(claim);
@@ -241,7 +262,7 @@ impl PathBook {
         let mut with_slot = Vec::new();
         for (path, directory) in &self.directories {
             found.require(directory.holder.is_some() || directory.line.is_empty(), "PATH-GRANT", || {
-                format!("nobody has {path}, and {:?} wait for it", directory.line)
+                format!("nobody has {path}, and {} wait for it", directory.line.said())
             });
             for claim in &directory.line {
                 found.require(self.told.contains(claim), "LDR-2", || {
@@ -254,7 +275,7 @@ impl PathBook {
             let unkept =
                 directory.holder.filter(|has| tasks.was_launched(*has) && !self.kept.contains_key(has));
             found.require(unkept.is_none(), "LEDGER-PATH", || {
-                format!("it is not written down that {unkept:?} has {path}")
+                format!("it is not written down that {unkept} has {path}", unkept = unkept.said())
             });
         }
         for (claim, path) in &self.kept {
@@ -271,12 +292,15 @@ impl PathBook {
             format!("{} tasks are parked, {parked} should be", view.parked_tasks())
         });
         found.require(with_slot.is_empty() || parked == slots, "PARK-BOUND", || {
-            format!("{with_slot:?} wait with their slots, and only {parked} tasks are parked")
+            format!(
+                "{with_slot} wait with their slots, and only {parked} tasks are parked",
+                with_slot = with_slot.said()
+            )
         });
         let has_room = |claim: ClaimKey| Self::has_room(cfg, claims, tasks, claim);
         let waits = self.ready.iter().find(|ready| has_room(**ready));
         found.require(waits.is_none() || view.free_slots() == 0, "UNPARK-FIRST", || {
-            format!("{waits:?} has its directory, and does not get the slot that is free")
+            format!("{waits} has its directory, and does not get the slot that is free", waits = waits.said())
         });
         let same = |one: ClaimKey, other: ClaimKey| tasks.provider(one) == tasks.provider(other);
         let stuck = self
@@ -284,7 +308,11 @@ impl PathBook {
             .iter()
             .find(|ready| with_slot.iter().any(|with| has_room(**ready) || same(**ready, *with)));
         found.require(stuck.is_none(), "UNPARK-FIRST", || {
-            format!("{stuck:?} has its directory, and {with_slot:?} keep slots and only wait")
+            format!(
+                "{stuck} has its directory, and {with_slot} keep slots and only wait",
+                stuck = stuck.said(),
+                with_slot = with_slot.said()
+            )
         });
     }
 }

@@ -8,6 +8,7 @@ use super::{At, Found};
 use crate::effect::{Keep, LaunchCall, ReportKind};
 use crate::event::{ClaimKey, Event, Offer, Recovered};
 use crate::id::{OpId, Provider, RuntimeId, SlotIndex, TaskId};
+use crate::said::Said;
 use std::collections::BTreeMap;
 
 /// How far a claim is as its record says.
@@ -16,6 +17,17 @@ pub(super) enum Kept {
     Claimed,
     Launched(SlotIndex),
     Ended(Option<ReportKind>),
+}
+
+impl Said for Kept {
+    fn said(&self) -> String {
+        match self {
+            Self::Claimed => "claimed".to_owned(),
+            Self::Launched(slot) => format!("launched in slot {}", slot.0),
+            Self::Ended(Some(report)) => format!("ended, to be reported as {}", report.said()),
+            Self::Ended(None) => "ended, with nothing to be reported".to_owned(),
+        }
+    }
 }
 
 impl Kept {
@@ -175,7 +187,11 @@ impl TaskBook {
         let Some(life) = self.lives.get_mut(&claim).filter(|life| !life.forgotten) else {
             let offered = self.offers.iter().any(|offer| offer.claim == claim);
             found.require(offered && kept == Kept::Claimed, "LEDGER-BEFORE-STEP", || {
-                format!("{kept:?} is kept of claim {}, which is not here", claim.0)
+                format!(
+                    "what is written down of claim {} is that it is {kept}, and it is not here",
+                    claim.0,
+                    kept = kept.said()
+                )
             });
             self.records.early.insert(claim, kept);
             return;
@@ -187,7 +203,12 @@ impl TaskBook {
                 | (Some(Kept::Ended(None)), Kept::Ended(Some(_)))
         );
         found.require(!back, "LEDGER-BEFORE-STEP", || {
-            format!("claim {}: {kept:?} is kept after {:?}", claim.0, life.kept)
+            format!(
+                "claim {} is written down as {kept} after it was as {}",
+                claim.0,
+                life.kept.said(),
+                kept = kept.said()
+            )
         });
         life.kept = Some(kept);
     }
@@ -238,7 +259,7 @@ pub(super) fn run(life: &mut Life, op: OpId, call: &LaunchCall, found: &mut Foun
         (None, None) => {
             let kept = life.kept == Some(Kept::Launched(call.slot()));
             found.require(kept, "LEDGER-BEFORE-STEP", || {
-                format!("claim {claim} is launched, and its record says {:?}", life.kept)
+                format!("claim {claim} is launched, and its record says {}", life.kept.said())
             });
             false
         }
@@ -254,7 +275,11 @@ pub(super) fn run(life: &mut Life, op: OpId, call: &LaunchCall, found: &mut Foun
         }
         (was, how) => {
             found.require(false, "ATTACH-NOT-LAUNCH", || {
-                format!("claim {claim} was {was:?} in an earlier process, and is run now, attached {how:?}")
+                let how = if how.is_some() { "followed" } else { "launched" };
+                format!(
+                    "claim {claim} was {was} in an earlier process, and its agent is {how} now",
+                    was = was.said()
+                )
             });
             how.is_some()
         }
@@ -265,14 +290,22 @@ pub(super) fn run(life: &mut Life, op: OpId, call: &LaunchCall, found: &mut Foun
 pub(super) fn reported(life: &Life, kind: ReportKind, found: &mut Found) {
     let claim = life.offer.claim.0;
     found.require(life.kept == Some(Kept::Ended(Some(kind))), "LEDGER-BEFORE-STEP", || {
-        format!("claim {claim} is reported as {kind:?}, and its record says {:?}", life.kept)
+        format!(
+            "claim {claim} is reported as {kind}, and its record says {}",
+            life.kept.said(),
+            kind = kind.said()
+        )
     });
     found.require(!life.reported_before, "RECOVERED-ONCE", || {
-        format!("claim {claim} is reported as {kind:?}; an earlier process has done so")
+        format!("claim {claim} is reported as {kind}; an earlier process has done so", kind = kind.said())
     });
     if let (Some(Recovered::Ended { report: Some(report), .. }), None) = (life.recovered, life.report.kind) {
         found.require(report == kind, "RECOVERED-ONCE", || {
-            format!("claim {claim} ended as {report:?} in an earlier process, and is reported as {kind:?}")
+            format!(
+                "claim {claim} ended as {report} in an earlier process, and is reported as {kind}",
+                report = report.said(),
+                kind = kind.said()
+            )
         });
     }
 }

@@ -8,6 +8,7 @@ use crate::effect::{ApiCall, Effect, Fact, RuntimeChange};
 use crate::error::Refusal;
 use crate::event::ApiReply;
 use crate::id::{OpId, RuntimeId, WorkspaceId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
@@ -102,7 +103,7 @@ impl RegisterBook {
             Effect::Api { op, call: ApiCall::Deregister { runtimes, .. }, .. } if !seen.at.stopping => {
                 let used = runtimes.iter().find(|runtime| self.set.contains_key(*runtime));
                 found.require(used.is_none(), "INV-13", || {
-                    format!("{used:?} is taken off line while it is used")
+                    format!("{used} is taken off line while it is used", used = used.said())
                 });
                 // One that was refused was never in the set: then it is of the registration that was answered.
                 let answered = match seen.ended() {

@@ -5,6 +5,7 @@ use super::{At, Found, recovery};
 use crate::effect::{Fact, ReportKind};
 use crate::event::{Recovered, RunEnd};
 use crate::id::OpId;
+use crate::said::Said;
 
 /// A report is late after so many tries, or after the time for it and two tries.
 const LATE_TRIES: u32 = 6;
@@ -13,7 +14,9 @@ const LATE_TRIES_AT_LEAST: u32 = 2;
 pub(super) fn sent(life: &mut Life, at: &At<'_>, op: OpId, kind: ReportKind, found: &mut Found) {
     let claim = life.offer.claim.0;
     found.require(life.report.open.is_none(), "I8", || format!("claim {claim} has two reports on their way"));
-    found.require(!life.is_reported(), "I8", || format!("claim {claim} is reported again as {kind:?}"));
+    found.require(!life.is_reported(), "I8", || {
+        format!("claim {claim} is reported again as {kind}", kind = kind.said())
+    });
     recovery::reported(life, kind, found);
     match life.report.kind {
         None => first(life, at, kind, found),
@@ -23,7 +26,11 @@ pub(super) fn sent(life: &mut Life, at: &At<'_>, op: OpId, kind: ReportKind, fou
                 && matches!(kind, ReportKind::Fail { .. })
                 && life.report.refused == Some(false);
             found.require(falls_back, "INV-107", || {
-                format!("claim {claim} is reported as {kind:?} after {before:?} (INV-97, INV-108)")
+                format!(
+                    "claim {claim} is reported as {kind} after {before} (INV-97, INV-108)",
+                    kind = kind.said(),
+                    before = before.said()
+                )
             });
             life.report.refused = None;
         }
@@ -38,7 +45,7 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
     let claim = life.offer.claim.0;
     if !life.dir {
         found.require(matches!(kind, ReportKind::Fail { .. }), "INV-135", || {
-            format!("claim {claim} was never run and is reported as {kind:?}")
+            format!("claim {claim} was never run and is reported as {kind}", kind = kind.said())
         });
         return;
     }
@@ -46,7 +53,8 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
         let fails = matches!(kind, ReportKind::Fail { .. });
         found.require(fails && !life.server_ended && !life.lost, "INV-93", || {
             format!(
-                "claim {claim} never had its directory, is over on the server, and is reported as {kind:?}"
+                "claim {claim} never had its directory, is over on the server, and is reported as {kind}",
+                kind = kind.said()
             )
         });
         return;
@@ -80,7 +88,11 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
                 _ => true,
             };
             found.require(right || excused, "TRUE-REASON", || {
-                format!("claim {claim} is reported as failed with {reason:?}; the run ended as {said:?}")
+                format!(
+                    "claim {claim} is reported as failed with {reason}; the run ended as {said}",
+                    reason = reason.said(),
+                    said = said.said()
+                )
             });
         }
         ReportKind::CancelAck => found.require(life.server_ended || life.was_owed(kind), "INV-94", || {
@@ -88,11 +100,15 @@ fn first(life: &Life, at: &At<'_>, kind: ReportKind, found: &mut Found) {
         }),
     }
     found.require(!life.server_ended || kind == ReportKind::CancelAck, "I22", || {
-        format!("claim {claim} is reported as {kind:?}; the server has ended it")
+        format!("claim {claim} is reported as {kind}; the server has ended it", kind = kind.said())
     });
     if let Some(reason) = life.forced.filter(|_| !life.server_ended) {
         found.require(kind == ReportKind::Fail { reason }, "FORCED", || {
-            format!("claim {claim} was ended by a watchdog ({}) and is reported as {kind:?}", reason.as_str())
+            format!(
+                "claim {claim} was ended by a watchdog ({}) and is reported as {kind}",
+                reason.as_str(),
+                kind = kind.said()
+            )
         });
     }
 }
@@ -120,7 +136,11 @@ pub(super) fn fact(life: &mut Life, fact: &Fact, found: &mut Found) {
         Fact::Reported { claim, report, .. } => {
             let taken = life.report.taken && !life.report.superseded;
             found.require(taken && life.report.kind == Some(*report), "I8", || {
-                format!("claim {} is said to be reported as {report:?}, and is not", claim.0)
+                format!(
+                    "claim {} is said to be reported as {report}, and is not",
+                    claim.0,
+                    report = report.said()
+                )
             });
         }
         Fact::ReportRefused { claim, .. } => found.require(life.report.refused.is_some(), "I8", || {

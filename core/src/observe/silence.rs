@@ -7,6 +7,7 @@ use crate::config::Timing;
 use crate::effect::{Effect, EndReason, Fact, KillStep};
 use crate::event::{ClaimKey, RunEvent};
 use crate::id::{OpId, Provider};
+use crate::said::Said;
 use crate::time::{Awake, Instant};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -124,12 +125,15 @@ impl SilenceBook {
                     run.excused.get_or_insert(at.now.after(HEAR_OUT.min(window)));
                 }
                 found.require(run.excused.is_some_and(|until| at.now < until), "INV-111", || {
-                    format!("claim {claim} says nothing for {silent:?}, and no watchdog sees it")
+                    format!(
+                        "claim {claim} says nothing for {silent}, and no watchdog sees it",
+                        silent = silent.said()
+                    )
                 });
             }
             let limit = at.timing.run_limit;
             found.require(limit.is_zero() || ran < limit, "RUN-LIMIT", || {
-                format!("claim {claim} runs for {ran:?}, and nothing ends it")
+                format!("claim {claim} runs for {ran}, and nothing ends it", ran = ran.said())
             });
         }
     }
@@ -140,7 +144,8 @@ fn fired(at: &At<'_>, claim: ClaimKey, run: Option<&Run>, found: &mut Found) {
         .filter(|run| !run.answered)
         .is_some_and(|run| run.window(at.timing).is_some_and(|window| at.awake.since(run.last) >= window));
     found.require(over, "INV-111", || {
-        format!("claim {} is ended as silent, and was not silent for long enough: {run:?}", claim.0)
+        let silent = run.map(|run| at.awake.since(run.last));
+        format!("claim {} is ended as silent, and was not silent for long enough: {}", claim.0, silent.said())
     });
 }
 
@@ -148,6 +153,8 @@ fn too_long(at: &At<'_>, claim: ClaimKey, run: Option<&Run>, found: &mut Found) 
     let limit = at.timing.run_limit;
     let over = run.is_some_and(|run| !run.answered && !limit.is_zero() && at.awake.since(run.begun) >= limit);
     found.require(over, "INV-112", || {
-        format!("claim {} is ended as too long, and may run for {limit:?} (zero: for ever): {run:?}", claim.0)
+        let ran = run.map(|run| at.awake.since(run.begun)).said();
+        let limit = if limit.is_zero() { "for ever".to_owned() } else { limit.said() };
+        format!("claim {} is ended as too long after {ran}, and may run {limit}", claim.0)
     });
 }

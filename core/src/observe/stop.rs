@@ -8,6 +8,7 @@ use super::{At, Found, is_claim};
 use crate::effect::{ApiCall, Effect, EndReason, ExitCause, Fact, FsCall, StopPhase, WsCmd};
 use crate::event::{ApiReply, Event, StopKind};
 use crate::id::{OpId, RuntimeId};
+use crate::said::Said;
 use crate::time::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -117,7 +118,9 @@ impl StopBook {
         (fleet, ops, tasks): (&FleetBook, &OpBook, &TaskBook),
         found: &mut Found,
     ) {
-        found.require(!self.exited, "I18", || format!("after the exit comes {effect:?}"));
+        found.require(!self.exited, "I18", || {
+            format!("after the exit comes {effect}", effect = effect.said())
+        });
         let mode = self.mode(at.now);
         match effect {
             Effect::Exit { report } => {
@@ -126,12 +129,18 @@ impl StopBook {
                 found.require(
                     report.cause == ExitCause::Unauthorized || restart == (mode == Mode::Leaving),
                     "I18",
-                    || format!("the daemon ends as {:?}, asked for was {:?}", report.cause, self.how),
+                    || {
+                        format!(
+                            "the daemon ends as {}, asked for was {}",
+                            report.cause.said(),
+                            self.how.said()
+                        )
+                    },
                 );
             }
             Effect::Fact { fact: Fact::Stopping { phase } } => {
                 found.require(at.stopping && self.phase < Some(*phase), "I18", || {
-                    format!("the stop goes from {:?} to {phase:?}", self.phase)
+                    format!("the stop goes from {} to {phase}", self.phase.said(), phase = phase.said())
                 });
                 self.phase = Some(*phase);
                 if *phase == StopPhase::Tasks {
@@ -143,7 +152,7 @@ impl StopBook {
             }
             Effect::Api { call: ApiCall::Beat { .. }, .. } if at.stopping => {
                 found.require(self.may_beat(mode), "INV-141", || {
-                    format!("{effect:?} although the daemon stops")
+                    format!("{effect} although the daemon stops", effect = effect.said())
                 });
             }
             Effect::Api { call, .. } if at.stopping => {
@@ -154,16 +163,22 @@ impl StopBook {
                         | ApiCall::Register { .. }
                         | ApiCall::RecoverOrphans { .. }
                 );
-                found.require(!new, "INV-141", || format!("{call:?} although the daemon stops"));
+                found.require(!new, "INV-141", || {
+                    format!("{call} although the daemon stops", call = call.said())
+                });
             }
             Effect::Ws { cmd: WsCmd::Connect { .. } | WsCmd::Beat { .. }, .. } if at.stopping => {
-                found.require(self.may_beat(mode), "I18", || format!("{effect:?} although the daemon stops"));
+                found.require(self.may_beat(mode), "I18", || {
+                    format!("{effect} although the daemon stops", effect = effect.said())
+                });
             }
             Effect::Fs { call: FsCall::Resolve { .. } | FsCall::Prepare { .. }, .. } | Effect::Run { .. }
                 if at.stopping =>
             {
                 let goes_on = matches!(mode, Mode::Draining | Mode::Turning);
-                found.require(goes_on, "INV-135", || format!("{effect:?} although the daemon stops"));
+                found.require(goes_on, "INV-135", || {
+                    format!("{effect} although the daemon stops", effect = effect.said())
+                });
             }
             Effect::Fact { fact: Fact::Ending { claim, why: EndReason::Stop } } => {
                 found.require(mode != Mode::Draining, "DRAIN", || {
@@ -205,19 +220,25 @@ impl StopBook {
         found: &mut Found,
     ) {
         found.require(runtimes.iter().all(|runtime| self.named.contains(runtime)), "INV-138", || {
-            format!("{runtimes:?} are taken off line, and some were never on")
+            format!("{runtimes} are taken off line, and some were never on", runtimes = runtimes.said())
         });
         if !at.stopping {
             return;
         }
         let mode = self.mode(at.now);
-        found.require(mode != Mode::Leaving, "RESTART", || format!("a restart takes {runtimes:?} off line"));
+        found.require(mode != Mode::Leaving, "RESTART", || {
+            format!("a restart takes {runtimes} off line", runtimes = runtimes.said())
+        });
         let early = mode == Mode::Draining && tasks.any();
-        found.require(!early, "INV-137", || format!("{runtimes:?} go off line, and tasks still run"));
+        found.require(!early, "INV-137", || {
+            format!("{runtimes} go off line, and tasks still run", runtimes = runtimes.said())
+        });
         if !std::mem::replace(&mut self.deregistered, true) {
             // Without any, this is about a registration that came too late.
             let all = fleet.ids().all(|runtime| runtimes.contains(runtime));
-            found.require(all, "INV-137", || format!("a stop takes only {runtimes:?} off line"));
+            found.require(all, "INV-137", || {
+                format!("a stop takes only {runtimes} off line", runtimes = runtimes.said())
+            });
         }
     }
 
@@ -226,14 +247,16 @@ impl StopBook {
         let (Some(call), Some(since)) = (ops.call_before_deadline(op, at.now), self.since) else { return };
         if is_claim(call) {
             found.require(at.now >= since.after(at.timing.stop_claims), "I9", || {
-                format!("{call:?} is cancelled, and was hardly waited for")
+                format!("{call} is cancelled, and was hardly waited for", call = call.said())
             });
         }
         let report =
             matches!(call, ApiCall::Complete { .. } | ApiCall::Fail { .. } | ApiCall::CancelAck { .. });
-        found.require(!report, "INV-139", || format!("{call:?} is cut off by the stop"));
+        found.require(!report, "INV-139", || format!("{call} is cut off by the stop", call = call.said()));
         let left = is_claim(call) || matches!(call, ApiCall::Register { .. });
-        found.require(mode != Mode::Leaving || !left, "RESTART", || format!("{call:?} is cancelled"));
+        found.require(mode != Mode::Leaving || !left, "RESTART", || {
+            format!("{call} is cancelled", call = call.said())
+        });
     }
 
     /// INV-136, INV-142: a stop is bounded, whatever is not answered.

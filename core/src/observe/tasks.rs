@@ -12,6 +12,7 @@ use crate::effect::{Effect, EndReason, ExitReport, Fact, FsCall, PhaseName};
 use crate::event::{ApiReply, ClaimKey, FsReply, Offer, Recovered, RunEvent};
 use crate::id::{EnvRoot, OpId, Provider, RuntimeId, TaskId};
 use crate::reason::FailReason;
+use crate::said::{Said, nth};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
@@ -168,7 +169,11 @@ impl TaskBook {
         let Some(claim) = claim else { return };
         let Some(life) = self.lives.get_mut(&claim).filter(|life| !life.forgotten) else {
             found.require(false, "INV-72", || {
-                format!("{effect:?} is about claim {}, which was not taken or is forgotten", claim.0)
+                format!(
+                    "{effect} is about claim {}, which was not taken or is forgotten",
+                    claim.0,
+                    effect = effect.said()
+                )
             });
             return;
         };
@@ -189,7 +194,7 @@ impl TaskBook {
                 let once = life.run.is_none() && (life.runs == 0 || again) && call.fresh() == again;
                 let rejected = life.outcome.is_some_and(|outcome| outcome.resume_rejected);
                 found.require(once && (!again || rejected), "INV-103", || {
-                    format!("claim {claim} is launched for the {}. time", life.runs + 1)
+                    format!("claim {claim} is launched again ({} run)", nth(u32::from(life.runs) + 1))
                 });
                 found.require(!life.ending && life.settling.is_none(), "I5", || {
                     format!("claim {claim} runs although it is to end")
@@ -227,13 +232,15 @@ impl TaskBook {
                 if let Some(life) = again {
                     let right = *reason == life.offer.fault.unwrap_or(FailReason::RuntimeOffline);
                     found.require(right, "INV-135", || {
-                        format!("claim {} is failed back as {reason:?}", claim.0)
+                        format!("claim {} is failed back as {reason}", claim.0, reason = reason.said())
                     });
                     return;
                 }
                 let Some(offer) = self.take(*claim, found) else { return };
                 let right = *reason == offer.fault.unwrap_or(FailReason::RuntimeOffline);
-                found.require(right, "INV-135", || format!("claim {} is failed back as {reason:?}", claim.0));
+                found.require(right, "INV-135", || {
+                    format!("claim {} is failed back as {reason}", claim.0, reason = reason.said())
+                });
                 let life = Life::new(offer, None, None, at.now);
                 self.admitted(life, found);
             }

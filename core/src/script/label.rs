@@ -8,12 +8,14 @@ use crate::event::{
     Action, ApiReply, Event, FsReply, Probed, Recovered, RunEnd, RunEvent, Standing, StopKind, WsEvent,
 };
 use crate::id::PathKey;
+use crate::said::name;
+use crate::story::Ending;
 
 /// An effect as a short text without its number, such as `start 1` or `claim all 20`.
 pub fn effect_label(effect: &Effect) -> String {
     match effect {
-        Effect::Api { call, .. } => api(call),
-        Effect::Fs { call, .. } => fs(call),
+        Effect::Api { call, .. } => api_label(call),
+        Effect::Fs { call, .. } => fs_label(call),
         Effect::Run { call, .. } => {
             let how = match call.attached() {
                 Some(_) => " attached",
@@ -52,15 +54,16 @@ pub fn effect_label(effect: &Effect) -> String {
             }
         },
         Effect::ForgetAction { action } => format!("forget-action {action}"),
-        Effect::Gate { owner, answer } => format!("gate {owner:?} {answer:?}").to_lowercase(),
+        Effect::Gate { owner, answer } => format!("gate {} {}", name(owner), name(answer)),
         Effect::Forget { claim } => format!("forget {}", claim.0),
         Effect::DropIdleConnections => "drop-idle".into(),
         Effect::Fact { fact } => self::fact(fact),
-        Effect::Exit { report } => format!("exit {:?}", report.cause).to_lowercase(),
+        Effect::Exit { report } => format!("exit {}", name(&report.cause)),
     }
 }
 
-fn api(call: &ApiCall) -> String {
+/// The same of what the server is asked.
+pub(crate) fn api_label(call: &ApiCall) -> String {
     match call {
         ApiCall::Renew => "renew".into(),
         ApiCall::Workspaces => "workspaces".into(),
@@ -104,12 +107,13 @@ fn scope(scope: &ClaimScope) -> String {
     }
 }
 
-fn fs(call: &FsCall) -> String {
+/// The same of what the disk is asked.
+pub(crate) fn fs_label(call: &FsCall) -> String {
     match call {
         FsCall::Prepare { claim, .. } => format!("prepare {}", claim.0),
         FsCall::Resolve { claim } => format!("resolve {}", claim.0),
         FsCall::Scan => "scan".into(),
-        FsCall::Collect(call) => format!("collect {} {:?}", call.root(), call.what()).to_lowercase(),
+        FsCall::Collect(call) => format!("collect {} {}", call.root(), name(&call.what())),
         FsCall::Maintain => "maintain".into(),
         FsCall::Probe { all } => format!("probe{}", if *all { " all" } else { "" }),
         FsCall::Act { runtime, action } => format!("act {runtime} {}", action.id),
@@ -138,20 +142,20 @@ fn fact(fact: &Fact) -> String {
         Fact::Unparked { claim, slot } => format!("is unparked {} slot {}", claim.0, slot.0),
         Fact::HeldOff => "is held off".into(),
         Fact::Collected { root, what, ok } => {
-            format!("is collected {root} {what:?}{}", if *ok { "" } else { " badly" }).to_lowercase()
+            format!("is collected {root} {}{}", name(what), if *ok { "" } else { " badly" })
         }
         Fact::Uncollected { left } => format!("is uncollected {left}"),
         Fact::Duplicate { task } => format!("is duplicate {task}"),
         Fact::HandedBack { claim, reason, .. } => format!("is handed back {} {}", claim.0, reason.as_str()),
         Fact::Unusable { count } => format!("is unusable {count}"),
-        Fact::Phase { claim, phase } => format!("is {phase:?} {}", claim.0).to_lowercase(),
-        Fact::Ending { claim, why } => format!("is ending {} {why:?}", claim.0).to_lowercase(),
+        Fact::Phase { claim, phase } => format!("is {} {}", name(phase), claim.0),
+        Fact::Ending { claim, why } => format!("is ending {} {}", claim.0, name(why)),
         Fact::Reported { claim, report: kind, tries } => {
             format!("is reported {} {} after {tries}", claim.0, report(*kind))
         }
         Fact::ReportLate { claim } => format!("is late {}", claim.0),
         Fact::ReportSuperseded { claim, status } => {
-            format!("is superseded {} {status:?}", claim.0).to_lowercase()
+            format!("is superseded {} {}", claim.0, name(status))
         }
         Fact::ReportRefused { claim, status } => format!("is refused {} {status}", claim.0),
         Fact::MessagesRefused { claim, upto, .. } => format!("is refused messages {} ..{upto}", claim.0),
@@ -171,7 +175,7 @@ fn fact(fact: &Fact) -> String {
         Fact::ActionDropped { action } => format!("is dropped {action}"),
         Fact::RuntimeGone { runtime } => format!("is gone {runtime}"),
         Fact::PerRuntimeClaims => "is per-runtime".into(),
-        Fact::Stopping { phase } => format!("is stopping {phase:?}").to_lowercase(),
+        Fact::Stopping { phase } => format!("is stopping {}", name(phase)),
         Fact::Stray { .. } => "is stray".into(),
     }
 }
@@ -215,21 +219,18 @@ pub fn event_label(event: &Event) -> String {
                 )
             }
         },
-        Event::Gate { owner, ask } => format!("gate {owner:?} {ask:?}").to_lowercase(),
+        Event::Gate { owner, ask } => format!("gate {} {}", name(owner), name(ask)),
         Event::Api { op, r: Ok(reply) } => format!("#{} ok {}", op.0, api_reply(reply)),
-        Event::Api { op, r: Err(error) } => format!("#{} {error:?}", op.0),
+        Event::Api { op, r: Err(error) } => format!("#{} {}", op.0, Ending::Api(*error)),
         Event::Fs { op, r: Ok(FsReply::Prepared { root }) } => format!("#{} prepared {root}", op.0),
         Event::Fs { op, r: Ok(FsReply::Resolved { path }) } => format!("#{} resolved {path}", op.0),
         Event::Fs { op, r: Ok(FsReply::Probed { agents }) } => {
-            let how = |agent: &Probed| match agent.standing {
-                Standing::Works { version } => format!("{} {version}", agent.provider),
-                other => format!("{} {other:?}", agent.provider).to_lowercase(),
-            };
+            let how = |agent: &Probed| format!("{} {}", agent.provider, standing(agent.standing));
             format!("#{} probed {}", op.0, agents.iter().map(how).collect::<Vec<_>>().join(", "))
         }
         Event::Fs { op, r: Ok(FsReply::Scanned { found }) } => format!("#{} scanned {}", op.0, found.len()),
         Event::Fs { op, r: Ok(FsReply::Done) } => format!("#{} done", op.0),
-        Event::Fs { op, r: Err(error) } => format!("#{} {error:?}", op.0),
+        Event::Fs { op, r: Err(error) } => format!("#{} {}", op.0, Ending::Fs(*error)),
         Event::Run { op, run } => match run {
             RunEvent::Launched => format!("#{} launched", op.0),
             RunEvent::Progress { have, session, tools } => {
@@ -261,13 +262,24 @@ pub fn event_label(event: &Event) -> String {
                         (if *gone { " gone" } else { "" }, if *claims { " takes claims" } else { "" });
                     format!("ack {runtime}{gone}{claims}{}", asks(actions))
                 }
-                WsEvent::Refused { status, kind } => format!("refused {status} {kind:?}").to_lowercase(),
+                WsEvent::Refused { status, kind } => format!("refused {status} {}", name(kind)),
                 WsEvent::ProfilesChanged { workspace } => format!("profiles of {workspace} changed"),
                 WsEvent::WorkspacesChanged => "workspaces changed".into(),
                 WsEvent::PendingWork { runtime } => format!("pending {runtime}"),
             };
             format!("link {} {what}", conn.0)
         }
+    }
+}
+
+/// How an agent CLI is. Which version it has is a number that says nothing to anybody.
+const fn standing(of: Standing) -> &'static str {
+    match of {
+        Standing::Works { .. } => "works",
+        Standing::Slow => "slow",
+        Standing::Unreadable => "unreadable",
+        Standing::TooOld => "too old",
+        Standing::NotExecutable => "not executable",
     }
 }
 
@@ -283,7 +295,7 @@ fn asks(actions: &[Action]) -> String {
 fn api_reply(reply: &ApiReply) -> String {
     match reply {
         ApiReply::Done => "done".into(),
-        ApiReply::Collectable { what } => format!("collectable {what:?}").to_lowercase(),
+        ApiReply::Collectable { what } => format!("collectable {}", name(what)),
         ApiReply::Workspaces { list, .. } => {
             format!("workspaces {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
         }
@@ -305,8 +317,31 @@ fn api_reply(reply: &ApiReply) -> String {
                 .collect();
             format!("claimed [{}]{}", names.join(", "), if *unusable > 0 { " and unusable" } else { "" })
         }
-        ApiReply::Task { status } => format!("status {status:?}").to_lowercase(),
+        ApiReply::Task { status } => format!("status {}", name(status)),
         ApiReply::Known { upto } => format!("known ..{upto}"),
-        ApiReply::Profiles { signature, count } => format!("profiles {count} {signature:x}"),
+        ApiReply::Profiles { count, .. } => format!("profiles {count}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::PhaseName;
+    use crate::error::{ApiError, FsError};
+    use crate::event::ClaimKey;
+    use crate::id::{OpId, Provider};
+
+    #[test]
+    fn labels_are_words() {
+        let phase = Fact::Phase { claim: ClaimKey(1), phase: PhaseName::AwaitingRoot };
+        assert_eq!(effect_label(&Effect::Fact { fact: phase }), "is awaiting root 1");
+        let api = |error| event_label(&Event::Api { op: OpId(36), r: Err(error) });
+        assert_eq!(api(ApiError::NotSent), "#36 server not reached");
+        assert_eq!(api(ApiError::Server { status: 502 }), "#36 server failed with 502");
+        assert_eq!(event_label(&Event::Fs { op: OpId(3), r: Err(FsError::TimedOut) }), "#3 timed out");
+        let probed = |standing| Probed { provider: Provider::new("claude"), standing };
+        let agents = vec![probed(Standing::Works { version: 0x5bd1_e995 }), probed(Standing::TooOld)];
+        let probed = event_label(&Event::Fs { op: OpId(4), r: Ok(FsReply::Probed { agents }) });
+        assert_eq!(probed, "#4 probed claude works, claude too old");
     }
 }

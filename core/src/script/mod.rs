@@ -37,6 +37,7 @@ pub use case::{Case, CaseError, PANIC, Search, held_to};
 pub use choose::{Bytes, Choose, Seeded};
 pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;
+pub(crate) use label::{api_label, fs_label};
 pub use label::{effect_label, event_label, input_label};
 pub use life::{Life, Mark};
 pub use printed::regression_test;

@@ -61,9 +61,25 @@ impl Life {
         self.offset + at.since(self.start.mono)
     }
 
-    /// How long it was recorded.
+    /// The first instant that was recorded: the creation, or the first step where the records begin later.
+    pub fn from(&self) -> Instant {
+        match (self.begins, self.first) {
+            (Begins::Created, Some(first)) if first.n > 0 => first.at,
+            (Begins::Created, _) | (_, None) => self.start.mono,
+            (Begins::Checkpoint(_) | Begins::Middle(_), Some(first)) => first.at,
+        }
+    }
+
+    /// How long it was recorded, without what is not recorded of its beginning. Gaps count.
     pub fn duration(&self) -> Duration {
-        self.until().since(self.start.mono)
+        self.until().since(self.from())
+    }
+
+    /// Whether a step was recorded: that of a checkpoint at which the records begin was not, and no step of a gap.
+    pub fn has_step(&self, n: StepNumber) -> bool {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return false };
+        let is_lost = |gap: &Gap| n.checked_sub(gap.n).is_some_and(|behind| behind < gap.lost);
+        (first.n..=last.n).contains(&n) && !self.gaps.iter().any(is_lost)
     }
 }
 

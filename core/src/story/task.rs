@@ -56,6 +56,26 @@ pub struct Task {
     pub forgotten: Option<At>,
 }
 
+impl Task {
+    /// Whether a phase of it, by its place, is the rest of one that began in an earlier process: what is seen here is only a part of it.
+    pub fn goes_on_in(&self, phase: usize) -> bool {
+        let Some(Phase { name, .. }) = self.phases.get(phase) else { return false };
+        match self.origin {
+            // Its agent is followed.
+            Origin::Recovered(Some(Recovered::Launched { .. })) => *name == PhaseName::Running,
+            // Its end is told on.
+            Origin::Recovered(Some(Recovered::Ended { .. })) => *name < PhaseName::Sealing,
+            Origin::Recovered(None) => phase == 0,
+            // One that was only claimed is failed back, all of which is new.
+            Origin::Recovered(Some(Recovered::Claimed))
+            | Origin::Admitted(_)
+            | Origin::HandedBack(..)
+            | Origin::Offered(_)
+            | Origin::Unknown => false,
+        }
+    }
+}
+
 /// How a task came to be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -131,7 +151,7 @@ pub enum WaitReason {
     Credential,
     /// The daemon stops, or somebody holds the gate: nothing is claimed.
     Closed,
-    /// The trace does not tell.
+    /// The trace does not tell; or the end was told in an earlier process, whose life says what became of it.
     Unknown,
 }
 

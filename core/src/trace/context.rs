@@ -5,6 +5,7 @@ use super::format::StepNumber;
 use crate::daemon::Daemon;
 use crate::effect::{Effect, StopPhase};
 use crate::event::Event;
+use crate::said::name;
 use crate::time::Instant;
 use std::collections::VecDeque;
 use std::fmt;
@@ -70,7 +71,7 @@ impl fmt::Display for Context {
             let seconds = format!("{}.{:03}", ms / 1000, ms % 1000);
             let slots = format!("{}/{}", line.free, line.total);
             let event = line.event.as_ref().map_or_else(|| "(created)".to_owned(), json);
-            let phase = format!("{:?}", line.phase);
+            let phase = name(&line.phase);
             write!(
                 f,
                 "\n{:>9} {seconds:>12} {slots:>9} {:>5} {phase:>13} {:>3}  {event}",

@@ -6,7 +6,7 @@ use longshore_core::event::{ClaimKey, Event, FsReply};
 
 /// A task that begins to wait until its directory is freed.
 fn waits(effects: &[Effect]) -> Option<ClaimKey> {
-    match find(effects, "is awaitingroot") {
+    match find(effects, "is awaiting root") {
         Some(Effect::Fact { fact: Fact::Phase { claim, .. } }) if !has(effects, "prepare") => Some(claim),
         _ => None,
     }

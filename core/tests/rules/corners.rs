@@ -31,9 +31,9 @@ const CORNERS: &[&str] = &[
     "is usage lost",
     "is ending server",
     "is ending stop",
-    "is ending preparetimeout",
+    "is ending prepare timeout",
     "is ending idle",
-    "is ending toolong",
+    "is ending too long",
     "fail idle_watchdog",
     "fail timeout",
     "is gone",
@@ -60,7 +60,7 @@ const CORNERS: &[&str] = &[
     "wait-directory",
     "is parked",
     "is unparked",
-    "is awaitingslot",
+    "is awaiting slot",
     "fail local_directory_error",
     "keep claimed",
     "keep launched",
@@ -79,7 +79,7 @@ fn corner(effect: &Effect) -> Vec<String> {
         .split(' ')
         .filter(|word| !word.starts_with('#') && !word.contains("..") && word.parse::<u64>().is_err())
         .collect();
-    let mut corners: Vec<String> = (1..=words.len().min(3)).map(|n| words[..n].join(" ")).collect();
+    let mut corners: Vec<String> = (1..=words.len().min(4)).map(|n| words[..n].join(" ")).collect();
     if label.starts_with("is reported") {
         corners.push(format!("reported {}", words.get(2).copied().unwrap_or_default()));
     }
@@ -162,8 +162,8 @@ fn the_world_reaches_every_way_to_claim_and_every_answer_of_the_gate() {
         }
     }
     let mut wanted: Vec<&str> = vec!["is held off", "claim-over all 1", "claim-over named"];
-    wanted.extend(["gate serverupdate granted", "gate serverupdate busy", "gate demotion granted"]);
-    wanted.extend(["gate selfupdate granted", "gate reload granted", "gate reload busy"]);
+    wanted.extend(["gate server update granted", "gate server update busy", "gate demotion granted"]);
+    wanted.extend(["gate self update granted", "gate reload granted", "gate reload busy"]);
     let missing: Vec<_> = wanted.iter().filter(|label| !seen.contains(**label)).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}");
 }

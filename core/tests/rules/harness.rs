@@ -182,6 +182,9 @@ impl Trial {
         let Some(told) = self.told.as_ref().filter(|told| !told.violations().is_empty()) else {
             return false;
         };
+        for violation in told.violations() {
+            assert!(is_for_people(&violation.story), "{}: {}", violation.rule, violation.story);
+        }
         let noticed = told.violations().iter().any(|violation| violation.rule == wanted);
         if noticed {
             blind.retain(|nth| *nth != self.nth);
@@ -294,4 +297,14 @@ pub(crate) fn ended(event: &mut Event, change: fn(&mut RunOutcome)) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether nothing in it is Rust's own notation of a value.
+fn is_for_people(story: &str) -> bool {
+    let is_type = |word: &str| {
+        let letters: Vec<char> = word.chars().collect();
+        letters.windows(2).any(|pair| pair[0].is_lowercase() && pair[1].is_uppercase())
+    };
+    let is_debug = ["Some(", "None", " { ", "Ok(", "Err("].iter().any(|part| story.contains(part));
+    !is_debug && !story.split(|c: char| !c.is_alphanumeric()).any(is_type)
 }

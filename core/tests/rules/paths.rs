@@ -26,7 +26,7 @@ fn another(effects: &mut [Effect], prefix: &str) -> bool {
 const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-122", |_, _, fx| hide(fx, "lease")),
     ("INV-135", |_, event, fx| instead(event, fx, "resolve", Event::stop())),
-    ("INV-89", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaitingroot")),
+    ("INV-89", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaiting root")),
     ("INV-90", |_, event, fx| match event {
         Event::Fs { r: Ok(FsReply::Resolved { path }), .. } if has(fx, "prepare") => {
             let change = path.as_str() != "dir-1";
@@ -38,7 +38,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("INV-90", |_, _, fx| another(fx, "is parked")),
     ("INV-91", |_, _, fx| twice(fx, "resolve")),
     ("INV-92", |_, event, fx| {
-        let unwound = matches!(event, Event::Fs { .. }) && has(fx, "is awaitingslot");
+        let unwound = matches!(event, Event::Fs { .. }) && has(fx, "is awaiting slot");
         if unwound {
             *event = Event::Tick;
         }
@@ -51,7 +51,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
         });
         launched.is_some()
     }),
-    ("LEDGER-PATH", |_, _, fx| has(fx, "is awaitingslot") && hide(fx, "keep ")),
+    ("LEDGER-PATH", |_, _, fx| has(fx, "is awaiting slot") && hide(fx, "keep ")),
     ("LEDGER-PATH", |_, event, _| match event {
         Event::Recovered { path: Some(path), was: Recovered::Launched { .. }, .. } => {
             *path = PathKey::new("dir-9");
@@ -76,12 +76,12 @@ const TAMPERS: &[(&str, Tamper)] = &[
     ("LDR-2", |_, _, fx| hide(fx, "wait-directory")),
     ("PARK-BOUND", |_, _, fx| hide(fx, "is parked")),
     ("PARK-BOUND", |_, _, fx| has(fx, "wait-directory") && hide(fx, "is parked")),
-    ("PATH-FIFO", |_, _, fx| another(fx, "is awaitingslot")),
+    ("PATH-FIFO", |_, _, fx| another(fx, "is awaiting slot")),
     ("PATH-GRANT", |_, _, fx| {
         // Who gets it mostly goes on at once.
-        hide(fx, "is awaitingslot") && (hide(fx, "is unparked") | hide(fx, "is awaitingroot"))
+        hide(fx, "is awaiting slot") && (hide(fx, "is unparked") | hide(fx, "is awaiting root"))
     }),
-    ("PATH-LEFT", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaitingroot")),
+    ("PATH-LEFT", |_, _, fx| has(fx, "prepare") && hide(fx, "is awaiting root")),
     ("UNPARK-FIRST", |_, _, fx| hide(fx, "is unparked")),
     ("UNPARK-ORDER", |_, _, fx| another(fx, "is unparked")),
 ];

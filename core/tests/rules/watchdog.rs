@@ -34,7 +34,7 @@ const TAMPERS: &[(&str, Tamper)] = &[
     }),
     ("INV-112", |_, _, fx| ending(fx, EndReason::TooLong)),
     ("INV-112", |_, _, fx| hide(fx, "is ending") && has(fx, "end #")),
-    ("RUN-LIMIT", |_, _, fx| hide(fx, "is ending 1 toolong")),
+    ("RUN-LIMIT", |_, _, fx| hide(fx, "is ending 1 too long")),
 ];
 
 #[test]

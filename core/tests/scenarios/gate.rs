@@ -40,7 +40,7 @@ fn inv_47_the_gate_has_one_holder() {
     d.clear();
     ask(&mut d, Demotion, Try);
     ask(&mut d, ServerUpdate, Wait);
-    assert_eq!((d.count("gate demotion busy"), d.count("gate serverupdate busy")), (1, 1));
+    assert_eq!((d.count("gate demotion busy"), d.count("gate server update busy")), (1, 1));
     d.hint(None);
     ask(&mut d, Demotion, Release);
     d.assert_saw("is stray");
@@ -59,7 +59,7 @@ fn a_try_is_refused_while_a_claim_or_a_task_is_about() {
     d.ok("claim all 3");
     ask(&mut d, Reload, Try);
     ask(&mut d, ServerUpdate, Wait);
-    assert_eq!((d.count("gate reload busy"), d.count("gate serverupdate busy")), (2, 1));
+    assert_eq!((d.count("gate reload busy"), d.count("gate server update busy")), (2, 1));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn inv_49_incident_r53_an_update_waits_for_the_claims_on_their_way_and_no_new_on
     d.assert_not("gate");
     d.hint(Some("r-1"));
     d.ok("claim all 4");
-    d.assert_saw("gate serverupdate granted");
+    d.assert_saw("gate server update granted");
     assert_eq!(d.count_like("claim"), 1);
     ask(&mut d, ServerUpdate, Release);
     assert!(d.is_open("claim named r-1 4"));
@@ -82,7 +82,7 @@ fn inv_41_inv_49_an_update_is_refused_if_a_claim_brings_a_task() {
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     d.brings("claim all 4", &[offer(1, "t-1", "r-1")]);
-    d.assert_saw("gate serverupdate busy");
+    d.assert_saw("gate server update busy");
     assert!(d.is_open("claim all 3"), "the gate is open again");
 
     // The same if the task is only handed back.
@@ -90,7 +90,7 @@ fn inv_41_inv_49_an_update_is_refused_if_a_claim_brings_a_task() {
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     d.brings("claim all 4", &[offer(1, "t-1", "r-unknown")]);
-    d.assert_saw("gate serverupdate busy");
+    d.assert_saw("gate server update busy");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn who_gives_up_waiting_is_told_so_and_the_gate_is_open() {
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     ask(&mut d, ServerUpdate, Release);
-    assert_eq!(d.count("gate serverupdate busy"), 1);
+    assert_eq!(d.count("gate server update busy"), 1);
     d.brings("claim all 4", &[]);
     d.hint(None);
     assert!(d.is_open("claim all 4"));
@@ -111,7 +111,7 @@ fn a_stop_answers_who_waits_and_gives_the_gate_to_nobody() {
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     d.stop();
-    assert_eq!(d.count("gate serverupdate busy"), 1);
+    assert_eq!(d.count("gate server update busy"), 1);
     ask(&mut d, Reload, Try);
     d.ok("claim all 4");
     ask(&mut d, Demotion, Wait);
@@ -125,7 +125,7 @@ fn a_claim_that_was_not_sent_waits_behind_the_gate() {
     d.hint(None);
     ask(&mut d, ServerUpdate, Wait);
     d.err("claim-over all 4", ApiError::NotSent);
-    d.assert_saw("gate serverupdate granted");
+    d.assert_saw("gate server update granted");
     d.assert_not("claim all");
     ask(&mut d, ServerUpdate, Release);
     assert!(d.is_open("claim all 4"));

@@ -34,7 +34,7 @@ fn waiting() -> Rig {
     let mut d = round(&[("ws/t-1", Some(Collect::All))]);
     d.offer(&offer(1, "t-1", "r-1"));
     d.ok("claim named r-1 3");
-    d.assert_saw("is awaitingroot 1");
+    d.assert_saw("is awaiting root 1");
     d.assert_not("prepare 1");
     d.clear();
     d
@@ -185,7 +185,7 @@ fn inv_132_a_task_that_waits_is_ended_by_a_stop_at_once() {
 fn inv_132_a_task_does_not_wait_longer_than_its_preparation_may_take() {
     let mut d = waiting();
     d.live(secs(300));
-    d.assert_saw("is ending 1 preparetimeout");
+    d.assert_saw("is ending 1 prepare timeout");
     assert!(d.is_open("fail 1 timeout"));
 }
 

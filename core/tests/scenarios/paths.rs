@@ -48,7 +48,7 @@ fn inv_89_a_free_directory_is_taken_before_anything_is_prepared() {
     assert_eq!(phase(&d, 1), Some(PhaseName::Resolving));
     assert!(!d.is_open("prepare 1") && !d.is_marked("ws/t-1"), "nothing is touched before it is known");
     d.resolves(1, "dir-1");
-    d.assert_order(&["resolve 1", "is awaitingroot 1", "prepare 1"]);
+    d.assert_order(&["resolve 1", "is awaiting root 1", "prepare 1"]);
     d.assert_not("wait-directory");
     assert!(d.is_marked("ws/t-1") && d.view().path_locks() == 1);
     starts(&mut d, 1);
@@ -70,7 +70,7 @@ fn inv_90_tasks_on_one_directory_run_one_after_the_other_in_order() {
     starts(&mut d, 1);
     d.clear();
     finish(&mut d, 1);
-    d.assert_order(&["unwind 1", "is awaitingslot 2", "is unparked 2 slot 2", "prepare 2", "is released 1"]);
+    d.assert_order(&["unwind 1", "is awaiting slot 2", "is unparked 2 slot 2", "prepare 2", "is released 1"]);
     assert!(!d.is_open("prepare 3"));
     starts(&mut d, 2);
     finish(&mut d, 2);
@@ -155,7 +155,7 @@ fn no_more_tasks_are_parked_than_there_are_slots_and_another_one_waits_with_its_
     d.run("run 1", ended(RunEnd::Completed, 0));
     d.clear();
     d.ok("unwind 1");
-    d.assert_order(&["is awaitingslot 2", "is parked 4 behind 2", "is unparked 2 slot 1", "prepare 2"]);
+    d.assert_order(&["is awaiting slot 2", "is parked 4 behind 2", "is unparked 2 slot 1", "prepare 2"]);
     assert_eq!(d.view().parked_tasks(), 2);
     d.assert_not("wait-directory");
 }
@@ -196,7 +196,7 @@ fn nobody_waits_for_room_that_one_behind_it_has() {
     d.run("run 1", ended(RunEnd::Completed, 0));
     d.clear();
     d.ok("unwind 1");
-    d.assert_order(&["is awaitingslot 2", "is parked 5 behind 2", "prepare 2"]);
+    d.assert_order(&["is awaiting slot 2", "is parked 5 behind 2", "prepare 2"]);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn bug_03_b_the_directory_is_passed_on_while_the_report_hangs() {
     d.run("run 1", ended(RunEnd::Completed, 0));
     assert!(d.is_open("unwind 1") && !d.is_open("prepare 2"), "inv_92: it is not tidied up yet");
     d.ok("unwind 1");
-    d.assert_order(&["unwind 1", "keep 1 owes complete ..0", "is awaitingslot 2", "prepare 2"]);
+    d.assert_order(&["unwind 1", "keep 1 owes complete ..0", "is awaiting slot 2", "prepare 2"]);
     d.status("status 1", TaskStatus::Running);
     starts(&mut d, 2);
     d.live(secs(29));
@@ -371,7 +371,7 @@ fn inv_93_also_while_the_directory_is_looked_at_and_while_a_slot_is_awaited() {
     d.clear();
     d.pass(secs(5));
     d.status("status 2", TaskStatus::Queued);
-    d.assert_order(&["is released 2", "is awaitingslot 4", "prepare 4"]);
+    d.assert_order(&["is released 2", "is awaiting slot 4", "prepare 4"]);
     d.assert_not("fail");
     d.assert_not("cancel-ack");
 }
@@ -387,7 +387,7 @@ fn a_parked_task_gets_the_next_free_slot_before_any_claim() {
     d.hint(None);
     d.clear();
     finish(&mut d, 1);
-    d.assert_order(&["is awaitingslot 2", "is released 1", "is unparked 2 slot 0", "prepare 2"]);
+    d.assert_order(&["is awaiting slot 2", "is released 1", "is unparked 2 slot 0", "prepare 2"]);
     d.assert_not("claim");
 }
 
@@ -438,7 +438,7 @@ fn inv_123_a_look_that_hangs_keeps_the_lease_and_is_bounded() {
     d.live(secs(299));
     assert!(d.count("lease 1") >= 19);
     d.live(secs(1));
-    d.assert_saw("is ending 1 preparetimeout");
+    d.assert_saw("is ending 1 prepare timeout");
     d.fs_err("resolve 1", FsError::Cancelled);
     d.assert_saw("fail 1 timeout");
 }
@@ -459,7 +459,7 @@ fn a_wait_has_no_timeout_and_the_preparation_after_it_has_all_of_its_time() {
     assert!(d.is_open("prepare 2"));
     d.assert_not("is ending");
     d.live(secs(1));
-    d.assert_saw("is ending 2 preparetimeout");
+    d.assert_saw("is ending 2 prepare timeout");
 }
 
 #[test]
@@ -497,7 +497,7 @@ fn a_stop_reports_who_waits_as_retryable_and_grants_nothing() {
     d.run("run 1", ended(RunEnd::Completed, 0));
     d.settle();
     d.assert_not("is unparked");
-    d.assert_not("is awaitingslot");
+    d.assert_not("is awaiting slot");
     assert_eq!(d.view().path_locks(), 0);
 }
 
@@ -540,7 +540,7 @@ fn a_parked_task_gives_its_room_back_and_waits_for_it() {
     starts(&mut d, 2);
     d.clear();
     finish(&mut d, 2);
-    d.assert_order(&["is awaitingslot 4", "prepare 4", "is released 2"]);
+    d.assert_order(&["is awaiting slot 4", "prepare 4", "is released 2"]);
 }
 
 #[test]

@@ -259,7 +259,7 @@ fn prepare_deadline_between_two_starts() {
         }
         d.pass(ms(100));
     }
-    assert_eq!(d.when("is ending 1 preparetimeout").as_millis() / 1000, 300);
+    assert_eq!(d.when("is ending 1 prepare timeout").as_millis() / 1000, 300);
     d.ok("unwind 1");
     assert!(d.is_open("fail 1 timeout"));
 }
@@ -283,7 +283,7 @@ fn a_task_that_the_server_ended_is_not_failed_by_the_deadline() {
     let mut d = starting();
     d.err("start 1", ApiError::Unknown);
     d.pass(secs(300));
-    d.assert_saw("is ending 1 preparetimeout");
+    d.assert_saw("is ending 1 prepare timeout");
     while d.is_open("status 1") {
         d.status("status 1", TaskStatus::Failed);
     }

@@ -188,7 +188,7 @@ fn sleep_counts_for_no_limit() {
     d.live(almost(mins(10)));
     d.goes_on();
     d.live(ms(1));
-    d.assert_saw("is ending 1 toolong");
+    d.assert_saw("is ending 1 too long");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_run_at_its_limit_fails_with_timeout_however_much_it_says() {
         d.says("run 1", 0);
         d.live(mins(1));
     }
-    d.assert_saw("is ending 1 toolong");
+    d.assert_saw("is ending 1 too long");
     d.run("run 1", ended(failed(FailReason::Cancelled), 0));
     d.before_report(1);
     assert!(d.is_open("fail 1 timeout"));

@@ -156,7 +156,7 @@ enum Top {
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
     },
-    /// Recorded runs
+    /// Recorded runs (traces): save them, read them, draw them, check them
     #[command(subcommand, arg_required_else_help = true)]
     Trace(TraceCommand),
     /// Print the version

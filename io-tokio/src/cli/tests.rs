@@ -180,6 +180,51 @@ fn a_trace_command_that_is_typed_wrong_is_no_verdict() {
 }
 
 #[test]
+fn where_a_trace_command_writes_is_said_in_one_way_and_understood_in_both() {
+    for line in [
+        "trace dump",
+        "trace import --from multica-log x",
+        "trace replay --rebase t",
+        "trace export --chrome t",
+        "trace render t",
+        "trace shrink t",
+        "trace simulate",
+    ] {
+        let said = ["-o", "--output", "--out"].map(|option| parsed(&format!("{line} {option} new.svg")));
+        assert!(said[0] == said[1] && said[1] == said[2], "{said:?}");
+        let name = line.split(' ').nth(1).expect("a command");
+        let help = ran(&format!("trace {name} --help"), &Env::default()).1;
+        assert!(help.contains("-o, --output <") && !help.contains("--out "), "{help}");
+    }
+}
+
+#[test]
+fn a_moment_that_is_none_is_told_without_advice_that_leads_astray() {
+    for (line, why) in [
+        ("trace replay --until -1 t", "a step is a number from 0, such as 59"),
+        ("trace replay --until 1/x t", "2/59 is step 59 of life 2"),
+        ("trace replay --until 0/5 t", "lives are counted from 1"),
+        ("trace render t -o a.svg --from -1", "neither is negative"),
+        ("trace render t -o a.svg --to -90s", "neither is negative"),
+        ("trace render t -o a.svg --lanes -1", "invalid digit"),
+    ] {
+        let (exit, _, err, _) = ran(line, &Env::default());
+        assert_eq!(exit.code(), 2, "{line}");
+        assert!(err.contains(why) && !err.contains("-- -") && err.lines().count() == 1, "{line}: {err}");
+    }
+}
+
+#[test]
+fn every_trace_command_says_how_it_ends_or_what_it_is_for() {
+    let all = ran("trace --help", &Env::default()).1;
+    assert!(all.contains("Exit codes:\n  0 ") && all.contains("longshore trace show run.jsonl.gz"), "{all}");
+    for name in ["replay", "show", "stats", "diff", "export", "render", "check", "shrink"] {
+        let help = ran(&format!("trace {name} --help"), &Env::default()).1;
+        assert!(help.contains("Exit code: 0"), "{help}");
+    }
+}
+
+#[test]
 fn a_wrong_number_of_arguments_shows_the_usage() {
     for line in ["trace replay", "demo surplus", "trace replay a b"] {
         let (exit, _, err, _) = ran(line, &Env::default());

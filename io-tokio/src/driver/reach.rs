@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_a_sign_unless_we_ended_it() {
         let cancel = CancellationToken::new();
-        let limit = Limit::from(std::time::Duration::from_secs(1)).or_when(cancel.clone());
+        let limit = Limit::from(Duration::from_secs(1)).or_when(cancel.clone());
         assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::BrokeOff);
         cancel.cancel();
         assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::None);

@@ -40,7 +40,7 @@ pub struct Simulate {
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
     /// Directory for the traces of worlds that fail
-    #[arg(long, value_name = "DIR", default_value = "simulate-failures")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR", default_value = "simulate-failures")]
     pub out: PathBuf,
 }
 

@@ -34,7 +34,7 @@ pub enum DestinationError {
     },
     /// Who reads standard output has gone, or its disk is full.
     #[error("standard output cannot be written: {0}")]
-    Stdout(io::Error),
+    Stdout(#[source] io::Error),
 }
 
 /// A trace that is being written. One that is dropped before [`finish`](Self::finish) leaves no file.

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(after_help = "Exit code: 0 whether or not they differ, or 2 if a trace cannot be read.")]
 pub struct Diff {
     /// The first trace; each may be a directory of a flight recorder or a tar archive of it, one may be - for standard input, and they may be packed by gzip or zstd
     pub a: PathBuf,
-    /// The trace to compare it with
+    /// The trace to compare it with: differences are B less A
     pub b: PathBuf,
     /// Print one JSON object with all numbers, also those that are the same; times are in milliseconds
     #[arg(long)]
@@ -120,6 +121,7 @@ fn numbers(of: &Figures) -> Vec<Number> {
     add("recorded", Unit::Ms, Some(of.recorded_ms));
     add("runtimes", Unit::Count, count(of.runtimes));
     add("tasks", Unit::Count, count(of.tasks));
+    add("tasks that go on from one life to the next", Unit::Count, count(of.carried_over));
     let (retries, claims, margins) = (&of.retries, &of.claims, &of.lease_margins);
     for (name, n) in [
         ("/start again", retries.starts),
@@ -147,6 +149,7 @@ fn numbers(of: &Figures) -> Vec<Number> {
     for (what, list) in [("latency", &of.latencies), ("wait for", &of.waits)] {
         for Timed { name, spread } in list {
             more(format!("{what} {name}, count"), Unit::Count, count(spread.count));
+            more(format!("{what} {name}, left out"), Unit::Count, count(spread.left_out));
             for (which, n) in
                 [("p50", spread.p50), ("p90", spread.p90), ("p99", spread.p99), ("max", spread.max)]
             {

@@ -15,7 +15,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Dump {
     /// File to write, which must not be there yet; compressed if its name ends in .gz. Default: standard output
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The daemon's port, if it was started with one of its own
     #[arg(long, value_name = "PORT")]

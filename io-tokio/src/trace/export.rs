@@ -12,15 +12,18 @@ use std::path::{Path, PathBuf};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace export --chrome run.jsonl -o run.json\nExit code: 0, or 2 if the trace cannot be read or the file not be written."
+)]
 #[command(group(clap::ArgGroup::new("format").required(true)))]
 pub struct Export {
-    /// As trace events of Chrome, which ui.perfetto.dev shows
+    /// As trace events of Chrome, which https://ui.perfetto.dev shows: the only format so far, so it must be said
     #[arg(long, group = "format")]
     pub chrome: bool,
     /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
-    /// Write to this file, which is not there yet, instead of standard output
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to a file that is not there yet; compressed if its name ends in .gz. Default: standard output
+    #[arg(short, long = "output", alias = "out", value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 

@@ -1,9 +1,11 @@
 //! The numbers of a story: how long things took, how they ended, how often they were tried.
 
+mod over_lives;
+
 use super::words;
 use longshore_core::story::{Begins, Ending, Fate, Hint, Origin, RequestKind, Span, Story, Task};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How a set of durations is spread. Milliseconds; percentiles are values that occur (nearest rank).
@@ -11,6 +13,8 @@ use std::time::Duration;
 pub(super) struct Spread {
     /// How many there are whose beginning and end are known.
     pub(super) count: usize,
+    /// How many are left out, because the trace has only a part of them.
+    pub(super) left_out: usize,
     pub(super) p50: Option<i64>,
     pub(super) p90: Option<i64>,
     pub(super) p99: Option<i64>,
@@ -24,7 +28,13 @@ impl Spread {
             let nth = (ms.len() * percent).div_ceil(100).max(1) - 1;
             ms.get(nth).copied()
         };
-        Self { count: ms.len(), p50: rank(50), p90: rank(90), p99: rank(99), max: ms.last().copied() }
+        let (count, max) = (ms.len(), ms.last().copied());
+        Self { count, left_out: 0, p50: rank(50), p90: rank(90), p99: rank(99), max }
+    }
+
+    /// The same, beside so many that are left out.
+    const fn beside(self, left_out: usize) -> Self {
+        Self { left_out, ..self }
     }
 }
 
@@ -64,6 +74,8 @@ pub(super) struct Requests {
     pub(super) failed: Vec<Counted>,
     /// Those whose end the trace does not have.
     pub(super) no_end: usize,
+    /// Those whose beginning it does not have.
+    pub(super) begun_before: usize,
     pub(super) took: Spread,
 }
 
@@ -107,9 +119,13 @@ pub(super) struct Figures {
     pub(super) without_effects: u64,
     /// Lives whose beginning is not recorded.
     pub(super) begun_before: usize,
+    /// From the first to the last step of each life, gaps included.
     pub(super) recorded_ms: i64,
     pub(super) runtimes: usize,
+    /// Tasks; one that goes on in the next life is one.
     pub(super) tasks: usize,
+    /// Those of them that are in more than one life.
+    pub(super) carried_over: usize,
     pub(super) outcomes: Vec<Counted>,
     pub(super) latencies: Vec<Timed>,
     pub(super) waits: Vec<Timed>,
@@ -126,6 +142,7 @@ fn ms(of: Duration) -> i64 {
 /// The numbers of a story.
 pub(super) fn figures(story: &Story) -> Figures {
     let lives = &story.lives;
+    let claims_of = over_lives::claims(story);
     Figures {
         lives: lives.len(),
         steps: lives.iter().map(|life| life.steps).sum(),
@@ -134,11 +151,12 @@ pub(super) fn figures(story: &Story) -> Figures {
         begun_before: lives.iter().filter(|life| life.begins != Begins::Created).count(),
         recorded_ms: lives.iter().map(|life| ms(life.duration())).fold(0, i64::saturating_add),
         runtimes: story.runtimes.len(),
-        tasks: story.tasks.len(),
-        outcomes: counted(story.tasks.iter().map(|task| words::fate(task.fate))),
+        tasks: claims_of.len(),
+        carried_over: claims_of.iter().filter(|of| of.len() > 1).count(),
+        outcomes: counted(claims_of.iter().map(|of| words::fate(over_lives::outcome(of)))),
         latencies: latencies(story),
         waits: waits(story),
-        retries: retries(story),
+        retries: retries(story, &claims_of),
         claims: claims(story),
         lease_margins: margins(story),
         requests: requests(story),
@@ -157,20 +175,26 @@ fn counted(names: impl Iterator<Item = String>) -> Vec<Counted> {
 /// Spreads by name, in the order in which the names came first.
 #[derive(Debug, Default)]
 struct ByName {
-    list: Vec<(&'static str, Vec<i64>)>,
+    list: Vec<(&'static str, Vec<i64>, usize)>,
 }
 
 impl ByName {
+    /// `None` is one of which only a part is known.
     fn add(&mut self, name: &'static str, of: Option<Duration>) {
-        let nth = self.list.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            self.list.push((name, Vec::new()));
+        let nth = self.list.iter().position(|(known, ..)| *known == name).unwrap_or_else(|| {
+            self.list.push((name, Vec::new(), 0));
             self.list.len() - 1
         });
-        self.list[nth].1.extend(of.map(ms));
+        let (_, known, left_out) = &mut self.list[nth];
+        match of {
+            Some(of) => known.push(ms(of)),
+            None => *left_out += 1,
+        }
     }
 
     fn spreads(self) -> Vec<Timed> {
-        self.list.into_iter().map(|(name, ms)| Timed { name, spread: Spread::of(ms) }).collect()
+        let of = |(name, ms, left_out)| Timed { name, spread: Spread::of(ms).beside(left_out) };
+        self.list.into_iter().map(of).collect()
     }
 }
 
@@ -205,9 +229,16 @@ fn latencies(story: &Story) -> Vec<Timed> {
     for claim in story.claims.iter().filter(|claim| !claim.tasks.is_empty()) {
         by_name.add("claim", story[claim.request].span.duration());
     }
-    for task in &story.tasks {
-        for phase in &task.phases {
-            by_name.add(words::phase(phase.name), phase.span.duration());
+    let goes_on = over_lives::gone_on(story);
+    for (task, goes_on) in story.tasks.iter().zip(&goes_on) {
+        for (nth, phase) in task.phases.iter().enumerate() {
+            let is_last = nth + 1 == task.phases.len() && phase.span.is_open();
+            if is_last && *goes_on == Some(phase.name) {
+                // Its rest in the next life stands for all of it.
+                continue;
+            }
+            let whole = phase.span.duration().filter(|_| !task.goes_on_in(nth));
+            by_name.add(words::phase(phase.name), whole);
         }
         if matches!(task.origin, Origin::Admitted(_)) {
             let begun = task.here.begin.seen();
@@ -222,7 +253,8 @@ fn latencies(story: &Story) -> Vec<Timed> {
             by_name.add("claimed to over", task.here.duration());
         }
         if let Some(late) = task.late {
-            by_name.add("late delivery", late.duration());
+            let is_rest = matches!(task.origin, Origin::Recovered(_)) && task.phases.is_empty();
+            by_name.add("late delivery", late.duration().filter(|_| !is_rest));
         }
     }
     let mut list = by_name.spreads();
@@ -240,16 +272,14 @@ fn waits(story: &Story) -> Vec<Timed> {
     list
 }
 
-fn retries(story: &Story) -> Retries {
+fn retries(story: &Story, claims: &[Vec<&Task>]) -> Retries {
     let mut sum = Retries::default();
-    for task in &story.tasks {
-        let tries = |of: fn(RequestKind) -> bool| {
-            task.requests.iter().filter(|ix| of(story[**ix].kind)).count().saturating_sub(1)
-        };
-        sum.starts += tries(|kind| kind == RequestKind::Start);
-        sum.reports += tries(RequestKind::is_report);
-        sum.sessions += task.launches.iter().filter(|launch| launch.fresh).count();
-        sum.late += usize::from(told_late(task));
+    for claim in claims {
+        let requests = || claim.iter().flat_map(|task| &task.requests).map(|ix| story[*ix].kind);
+        sum.starts += requests().filter(|kind| *kind == RequestKind::Start).count().saturating_sub(1);
+        sum.reports += requests().filter(|kind| kind.is_report()).count().saturating_sub(1);
+        sum.sessions += claim.iter().flat_map(|task| &task.launches).filter(|launch| launch.fresh).count();
+        sum.late += usize::from(claim.iter().any(|task| told_late(task)));
     }
     sum
 }
@@ -292,10 +322,24 @@ fn margins(story: &Story) -> Margins {
 
 fn requests(story: &Story) -> Vec<Requests> {
     let mut by_kind: BTreeMap<RequestKind, (Requests, Vec<String>, Vec<i64>)> = BTreeMap::new();
-    for request in &story.requests {
+    let followed: BTreeSet<usize> = story
+        .tasks
+        .iter()
+        .flat_map(|task| &task.launches)
+        .filter(|launch| launch.attached)
+        .map(|launch| launch.request.get())
+        .collect();
+    for (nth, request) in story.requests.iter().enumerate() {
         let kind = request.kind.as_str();
-        let empty =
-            Requests { kind, count: 0, done: 0, failed: Vec::new(), no_end: 0, took: Spread::default() };
+        let empty = Requests {
+            kind,
+            count: 0,
+            done: 0,
+            failed: Vec::new(),
+            no_end: 0,
+            begun_before: 0,
+            took: Spread::default(),
+        };
         let (of, failed, took) = by_kind.entry(request.kind).or_insert((empty, Vec::new(), Vec::new()));
         of.count += 1;
         match request.ending {
@@ -304,13 +348,14 @@ fn requests(story: &Story) -> Vec<Requests> {
             Some(_) if request.cancelled.is_some() => failed.push("cancelled".to_owned()),
             Some(_) => failed.extend(words::request_ending(request, story)),
         }
-        took.extend(request.span.duration().map(ms));
+        let is_rest = !request.is_begun() || followed.contains(&nth);
+        of.begun_before += usize::from(is_rest);
+        took.extend(request.span.duration().filter(|_| !is_rest).map(ms));
     }
     let all = by_kind.into_values();
-    all.map(|(of, failed, took)| Requests {
-        failed: counted(failed.into_iter()),
-        took: Spread::of(took),
-        ..of
+    all.map(|(of, failed, took)| {
+        let left_out = of.count - took.len();
+        Requests { failed: counted(failed.into_iter()), took: Spread::of(took).beside(left_out), ..of }
     })
     .collect()
 }

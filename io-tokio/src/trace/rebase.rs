@@ -3,6 +3,7 @@
 use super::destination::Destination;
 use super::input::Input;
 use super::replay::{NOTHING, Replay, Verdict};
+use super::step_name::Lives;
 use super::words::count;
 use longshore_core::trace::{Rebase, Rebased};
 use std::io::{self, Write};
@@ -24,8 +25,9 @@ pub(super) fn rebase(
             return Ok(Verdict::Unreadable);
         }
     };
-    let (mut rebase, mut lines) = (Rebase::default(), Vec::new());
+    let (mut rebase, mut lines, mut lives) = (Rebase::default(), Vec::new(), Lives::default());
     while let Some(record) = input.next() {
+        let life = lives.record(&record);
         if let Err(error) = rebase.record(input.place().line, record, &mut lines) {
             input.say(err)?;
             writeln!(err, "error: {}: {error}", input.source())?;
@@ -36,7 +38,7 @@ pub(super) fn rebase(
             return Ok(Verdict::Unreadable);
         }
         lines.clear();
-        if asked.until.is_some() && rebase.last() == asked.until {
+        if asked.until.zip(rebase.last()).is_some_and(|(until, n)| until.is(life, n)) {
             break;
         }
     }

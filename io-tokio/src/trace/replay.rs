@@ -2,8 +2,9 @@
 
 use super::input::Input;
 use super::rebase::rebase;
+use super::step_name::StepName;
 use super::words::count;
-use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report, StepNumber};
+use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -31,20 +32,23 @@ impl Verdict {
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Exit code: 0 if this core does the same, as far as can be compared; 1 if it does something else; 2 if nothing can be replayed. With --rebase: 0 or 2."
+)]
 pub struct Replay {
     /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
-    /// Stop after this step, and show the last ones
-    #[arg(long, value_name = "STEP")]
-    pub until: Option<StepNumber>,
-    /// Use the events alone, and compare nothing
+    /// Stop after this step, such as 59 (or 2/59 in life 2), and show the 20 that end with it
+    #[arg(long, value_name = "STEP", allow_hyphen_values = true)]
+    pub until: Option<StepName>,
+    /// Take the events alone: whether they can be replayed at all; nothing is compared
     #[arg(long, conflicts_with = "rebase")]
     pub events_only: bool,
-    /// Go on where this core does something else, and say what it does now
+    /// Go on where this core does something else, and say in how many steps it does
     #[arg(long)]
     pub rebase: bool,
-    /// With --rebase: write what this core does as a trace, to a file that is not there yet
-    #[arg(short, long = "out", value_name = "FILE", requires = "rebase")]
+    /// With --rebase: write what this core does as a trace, to a file that is not there yet; compressed if its name ends in .gz
+    #[arg(short, long = "output", alias = "out", value_name = "FILE", requires = "rebase")]
     pub out: Option<PathBuf>,
 }
 
@@ -100,7 +104,8 @@ fn compare(
                 writeln!(err, "warning: {}: {error}; it was not used", input.source())?;
             }
         }
-        stopped = asked.until.is_some() && replay.last() == asked.until;
+        let here = replay.last().map(|n| (replay.report().all_lives, n));
+        stopped = asked.until.zip(here).is_some_and(|(until, (life, n))| until.is(life, n));
         if stopped {
             break;
         }
@@ -112,13 +117,15 @@ fn compare(
         if stopped {
             writeln!(
                 out,
-                "stopped     after step {until}{}, as was asked; the last steps:\n{}",
+                "stopped     after step {}{}, as was asked; the last steps:\n{}",
+                until.n,
                 of_life(replay.report().all_lives),
                 replay.context()
             )?;
         } else {
-            let lives = if replay.report().all_lives > 1 { " in any life" } else { "" };
-            writeln!(out, "stopped     never: the trace has no step {until}{lives}")?;
+            let any = until.life.is_none() && replay.report().all_lives > 1;
+            let lives = if any { " in any life" } else { "" };
+            writeln!(out, "stopped     never: the trace has no {until}{lives}")?;
         }
     }
     writeln!(out, "result      {text}")?;
@@ -343,12 +350,13 @@ mod tests {
     fn it_stops_after_the_step_that_is_named_and_shows_the_last_ones() {
         let dir = TempDir::new().expect("temp");
         let file = recorded(&dir, 300);
-        let (verdict, out, _) = ask(&Replay { file: file.clone(), until: Some(120), ..Replay::default() });
+        let (verdict, out, _) =
+            ask(&Replay { file: file.clone(), until: "120".parse().ok(), ..Replay::default() });
         assert_eq!(verdict, Verdict::Same, "{out}");
         assert!(out.contains("steps       121: 121 compared"), "{out}");
         assert!(out.contains("stopped     after step 120, as was asked; the last steps:"), "{out}");
         assert!(out.contains("\n      120 ") && !out.contains("\n      100 "), "20 of them: {out}");
-        let (_, out, _) = ask(&Replay { file, until: Some(1_000), ..Replay::default() });
+        let (_, out, _) = ask(&Replay { file, until: "1000".parse().ok(), ..Replay::default() });
         assert!(out.contains("stopped     never: the trace has no step 1000\n"), "{out}");
     }
 
@@ -367,8 +375,31 @@ mod tests {
         assert!(step.contains(" of life 2 (line "), "{step}");
         assert!(err.contains("), life 1: no record of a trace: "), "{err}");
         let (_, out, _) =
-            ask(&Replay { file: path, until: Some(200), events_only: true, ..Replay::default() });
+            ask(&Replay { file: path, until: "200".parse().ok(), events_only: true, ..Replay::default() });
         assert!(out.contains("stopped     never: the trace has no step 200 in any life\n"), "{out}");
+    }
+
+    #[test]
+    fn it_stops_at_the_step_of_the_life_that_is_named() {
+        let dir = TempDir::new().expect("temp");
+        let file = dir.path().join("two.jsonl");
+        let life = |seed| crate::trace::input::tests::recorded(seed, 60);
+        fs::write(&file, life(6) + &life(7)).expect("writes");
+        let until =
+            |step: &str| ask(&Replay { file: file.clone(), until: step.parse().ok(), ..Replay::default() }).1;
+        assert!(
+            until("2/40").contains("stopped     after step 40 of life 2, as was asked"),
+            "{}",
+            until("2/40")
+        );
+        assert!(until("40").contains("stopped     after step 40, as was asked"), "{}", until("40"));
+        assert!(until("3/40").contains("never: the trace has no step 40 of life 3\n"), "{}", until("3/40"));
+        let new = dir.path().join("new.jsonl");
+        let asked =
+            Replay { file: file.clone(), until: "2/5".parse().ok(), rebase: true, ..Replay::default() };
+        let (verdict, out, err) = ask(&Replay { out: Some(new), ..asked });
+        assert_eq!((verdict, err.as_str()), (Verdict::Same, ""));
+        assert!(out.contains("steps       67: 67 with the effects that were recorded"), "{out}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod tests;
 use super::{records, words};
 use jiff::Timestamp;
 use lines::{Line, Wanted, lines};
-use longshore_core::story::{Begins, Life, LifeEnd, Story};
+use longshore_core::story::{Begins, Life, Story};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,14 @@ const NAMED: usize = 8;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(after_help = "Exit code: 0, or 2 if the trace cannot be read or does not have what is asked for.")]
 pub struct Show {
     /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
-    /// Only this task, with its requests; `#7` is the task of claim 7
+    /// Only this task, with its requests and its lease: its id, or '#7' for the task of claim 7, where the trace has no id
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
-    /// Only this runtime and its tasks
+    /// Only this runtime, with its requests and its tasks
     #[arg(long, value_name = "ID")]
     pub runtime: Option<String>,
 }
@@ -47,7 +48,9 @@ pub fn show(asked: &Show, cwd: &Path, out: &mut dyn Write, err: &mut dyn Write) 
         head(life, nth, out)?;
         while let Some(line) = lines.next_if(|line| line.life == nth) {
             let Line { at, text, .. } = line;
-            writeln!(out, "{:>13}  {:>7}  {text}", words::clock(life.since_story(at.at)), at.n)?;
+            // What a checkpoint says was so before the first step that is there.
+            let step = if life.has_step(at.n) { at.n.to_string() } else { "–".to_owned() };
+            writeln!(out, "{:>13}  {step:>7}  {text}", words::clock(life.since_story(at.at)))?;
         }
         foot(life, out)?;
     }
@@ -129,12 +132,5 @@ fn head(life: &Life, nth: usize, out: &mut dyn Write) -> io::Result<()> {
 
 fn foot(life: &Life, out: &mut dyn Write) -> io::Result<()> {
     let steps = words::count(life.steps, "step in", "steps in");
-    let steps = format!("{steps} {}", words::length(life.duration()));
-    match &life.end {
-        LifeEnd::Exit { .. } => writeln!(out, "  {steps}; the daemon ended itself"),
-        LifeEnd::Recording { why, .. } => {
-            writeln!(out, "  {steps}; the recording ended: {}", words::clean(why))
-        }
-        LifeEnd::Unsaid => writeln!(out, "  {steps}; then nothing: the daemon was killed, or still records"),
-    }
+    writeln!(out, "  {steps} {}; {}", words::length(life.duration()), words::life_end(&life.end))
 }

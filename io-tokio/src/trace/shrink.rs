@@ -14,17 +14,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace shrink run.jsonl --rule INV-120 --as-test -o inv_120.rs\nA whole life is needed, as --record keeps it. Ctrl-C gives the best so far.\nExit code: 0 if a rule is broken, which is what was looked for; 1 if none is; 2 if nothing could be read or written."
+)]
 pub struct Shrink {
     /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
-    /// The rule that is broken, such as I5. Default: the first one
+    /// The rule to look for, such as I5. Default: the first one that is broken
     #[arg(long, value_name = "ID", value_parser = broken)]
     pub rule: Option<&'static str>,
-    /// Print a Rust test in place of a trace
+    /// Give a Rust test, in place of a trace
     #[arg(long)]
     pub as_test: bool,
-    /// Write to a file that is not there yet. Default: standard output
-    #[arg(short, long = "out", value_name = "FILE")]
+    /// Write to a file that is not there yet; compressed if its name ends in .gz. Default: standard output
+    #[arg(short, long = "output", alias = "out", value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 

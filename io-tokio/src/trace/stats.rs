@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::figures::{Counted, Figures, Spread, Timed, figures};
+use super::figures::{Counted, Figures, Margins, Timed, figures};
 use super::words::count;
 use super::{records, words};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -18,6 +18,9 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Times are of what has its beginning and its end in the trace; what is there in part is counted as left out.\nExit code: 0, or 2 if the trace cannot be read."
+)]
 pub struct Stats {
     /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
@@ -60,12 +63,6 @@ pub(super) fn cell(ms: Option<i64>) -> String {
     ms.map_or_else(|| "–".to_owned(), words::signed)
 }
 
-fn spread(name: &str, of: &Spread) -> Vec<String> {
-    let mut row = vec![name.to_owned(), of.count.to_string()];
-    row.extend([of.p50, of.p90, of.p99, of.max].map(cell));
-    row
-}
-
 fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
     let of = figures;
     let recorded = Duration::from_millis(of.recorded_ms.unsigned_abs());
@@ -73,23 +70,34 @@ fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
     for (number, what) in [
         (of.missing, "missing steps:"),
         (of.without_effects, "steps without effects, so that it is not known what the daemon did:"),
-        (of.begun_before as u64, "lives that began before their records do:"),
+        (
+            of.begun_before as u64,
+            "lives that began before their records do, so that of some things only a part is known:",
+        ),
     ] {
         if number > 0 {
             writeln!(out, "{what} {number}")?;
         }
     }
-    writeln!(out, "runtimes {}, tasks {}", of.runtimes, of.tasks)?;
+    write!(out, "runtimes {}, tasks {}", of.runtimes, of.tasks)?;
+    if of.carried_over > 0 {
+        write!(
+            out,
+            ", {} on from one life to the next",
+            count(of.carried_over, "of which goes", "of which go")
+        )?;
+    }
+    writeln!(out)?;
     counts("Outcome of tasks", &of.outcomes, out)?;
     times("Latency", &of.latencies, out)?;
     times("Wait for", &of.waits, out)?;
     let retries = &of.retries;
     writeln!(
         out,
-        "\nAgain: {} /start, {} without a dead session, {}; {} told late",
+        "\nDone again: /start {}, report {}, launch without the session that was dead {}; {} told late",
         count(retries.starts, "time", "times"),
-        count(retries.sessions, "launch", "launches"),
-        count(retries.reports, "report", "reports"),
+        count(retries.reports, "time", "times"),
+        count(retries.sessions, "time", "times"),
         count(retries.late, "end", "ends")
     )?;
     let claims = &of.claims;
@@ -104,18 +112,18 @@ fn text(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
         count(claims.duplicates, "task was", "tasks were"),
         claims.unusable
     )?;
-    let margins = &of.lease_margins;
-    if margins.count > 0 {
-        writeln!(
-            out,
-            "Leases: {} extended or over, with {} left at least, {} in the middle; {} had run out",
-            count(margins.count, "time", "times"),
-            cell(margins.min),
-            cell(margins.p50),
-            margins.expired
-        )?;
-    }
+    leases(&of.lease_margins, out)?;
     requests(of, out)
+}
+
+/// How near leases came to their end.
+fn leases(of: &Margins, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(min), Some(p50)) = (of.min, of.p50) else {
+        return writeln!(out, "Leases: none");
+    };
+    let times = count(of.count, "time", "times");
+    write!(out, "Leases: extended or not needed any more {times}, at the latest {}, ", words::margin(min))?;
+    writeln!(out, "in the middle {}; {} had run out", words::margin(p50), of.expired)
 }
 
 fn counts(title: &str, list: &[Counted], out: &mut dyn Write) -> io::Result<()> {
@@ -133,9 +141,19 @@ fn times(title: &str, list: &[Timed], out: &mut dyn Write) -> io::Result<()> {
     if list.is_empty() {
         return Ok(());
     }
-    let mut rows = table(&[title, "Count", "p50", "p90", "p99", "Max"]);
+    let mut header = vec![title, "Count", "p50", "p90", "p99", "Max"];
+    let in_part = list.iter().any(|timed| timed.spread.left_out > 0);
+    if in_part {
+        header.push("Left out");
+    }
+    let mut rows = table(&header);
     for Timed { name, spread: of } in list {
-        rows.add_row(spread(name, of));
+        let mut row = vec![(*name).to_owned(), of.count.to_string()];
+        row.extend([of.p50, of.p90, of.p99, of.max].map(cell));
+        if in_part {
+            row.push(of.left_out.to_string());
+        }
+        rows.add_row(row);
     }
     writeln!(out, "\n{}", rows.trim_fmt())
 }
@@ -153,6 +171,9 @@ fn requests(figures: &Figures, out: &mut dyn Write) -> io::Result<()> {
             of.failed.iter().map(|counted| format!("{} {}", counted.count, counted.name)).collect();
         if of.no_end > 0 {
             other.push(format!("{} without an end", of.no_end));
+        }
+        if of.begun_before > 0 {
+            other.push(format!("{} begun before", of.begun_before));
         }
         let mut row = vec![of.kind.to_owned(), of.count.to_string(), of.done.to_string()];
         row.extend([of.took.p50, of.took.p99, of.took.max].map(cell));

@@ -1,11 +1,15 @@
 //! The words in which the commands that tell of a trace, and its pictures, speak of times, phases, waits and ends.
 
-use longshore_core::effect::{EndReason, Fact, KillStep, PhaseName, ReportKind, StopPhase};
-use longshore_core::event::{GateOwner, RunEnd, RunOutcome, StopKind, TaskStatus};
+mod moment;
+
+pub(super) use moment::{ending, moment, stopping};
+
+use longshore_core::effect::{ExitCause, PhaseName, ReportKind};
+use longshore_core::event::{RunEnd, RunOutcome, TaskStatus};
 use longshore_core::reason::FailReason;
 use longshore_core::story::{
-    Begin, End, Ending, Fate, Life, Origin, Request, Runtime, RuntimeIx, Span, Story, Task, TaskIx,
-    WaitReason, What,
+    Begin, End, Ending, Fate, Life, LifeEnd, Origin, Request, Runtime, RuntimeIx, Span, Story, Task, TaskIx,
+    WaitReason,
 };
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
@@ -57,8 +61,43 @@ pub(super) fn lasted(span: Span, life: &Life) -> String {
     let known = length(to.since(from));
     match (span.begin, span.end) {
         (Begin::Seen(_), End::Seen(_)) => known,
-        (_, End::Open) => format!("{known} so far"),
+        (Begin::Seen(_), End::Open) => format!("{known} so far"),
+        (Begin::Before(_), End::Open) => format!("at least {known} so far"),
         _ => format!("at least {known}"),
+    }
+}
+
+/// Since when something is so whose beginning is not recorded; empty if that is recorded.
+pub(super) fn since(begin: Begin, life: &Life) -> &'static str {
+    match begin {
+        Begin::Seen(_) => "",
+        Begin::Before(at) if life.has_step(at.n) => ", since before this step",
+        Begin::Before(at) if life.first.is_none_or(|first| at.n < first.n) => {
+            ", since before the records begin"
+        }
+        Begin::Before(_) => ", since before the gap ended",
+    }
+}
+
+/// How far from its expiry a lease was, in milliseconds: negative if it had run out.
+pub(super) fn margin(ms: i64) -> String {
+    let time = length(Duration::from_millis(ms.unsigned_abs()));
+    if ms < 0 { format!("{time} after it had run out") } else { format!("{time} before it ran out") }
+}
+
+/// How a life ended.
+pub(super) fn life_end(end: &LifeEnd) -> String {
+    match end {
+        LifeEnd::Exit { report, .. } => match report.cause {
+            ExitCause::Stopped => "the daemon stopped, as it was asked to".to_owned(),
+            ExitCause::Restarting => {
+                "the daemon made room for its next process, as it was asked to".to_owned()
+            }
+            ExitCause::Unauthorized => "the daemon ended, as the server refused its credential".to_owned(),
+            _ => "the daemon ended".to_owned(),
+        },
+        LifeEnd::Recording { why, .. } => format!("the recording ended: {}", clean(why)),
+        LifeEnd::Unsaid => "then nothing: the daemon was killed, or still records".to_owned(),
     }
 }
 
@@ -137,6 +176,16 @@ pub(super) fn wait(reason: WaitReason, story: &Story) -> String {
     }
 }
 
+/// Why no claim follows a hint.
+pub(super) fn no_claim(reason: WaitReason, story: &Story) -> String {
+    match reason {
+        WaitReason::Closed => "the daemon stops, or is to be idle".to_owned(),
+        WaitReason::HeldOff => "a claim of unknown fate may have brought tasks".to_owned(),
+        WaitReason::Unknown => "the trace does not tell why".to_owned(),
+        _ => format!("it waits {}", wait(reason, story)),
+    }
+}
+
 /// The kind of a wait, the same for the same kind.
 pub(super) const fn wait_kind(reason: WaitReason) -> &'static str {
     match reason {
@@ -183,7 +232,7 @@ pub(super) fn fate(of: Fate) -> String {
         Fate::Superseded { .. } => "given to somebody else".to_owned(),
         Fate::Refused { status, .. } => format!("report refused with {status}"),
         Fate::Silent => "not reported: the server ended it".to_owned(),
-        Fate::Abandoned => "abandoned at the end of the daemon".to_owned(),
+        Fate::Abandoned => "not reported when the daemon ended".to_owned(),
         Fate::Kept => "left to the next daemon".to_owned(),
         Fate::Unknown => "unknown".to_owned(),
     }
@@ -233,124 +282,6 @@ pub(super) fn ended_as_told(request: &Request, story: &Story) -> bool {
     };
     let run = request.span.begin.first().n..=over.n;
     story[task].endings.iter().any(|(at, _)| run.contains(&at.n))
-}
-
-pub(super) const fn ending(why: EndReason) -> &'static str {
-    match why {
-        EndReason::Stop => "the daemon stops",
-        EndReason::Idle => "its agent said nothing for too long",
-        EndReason::TooLong => "its agent took too long",
-        EndReason::PrepareTimeout => "its preparation took too long",
-        EndReason::Server => "the server has ended or forgotten it",
-        _ => "for a reason that this version does not know",
-    }
-}
-
-pub(super) fn stop(how: StopKind) -> String {
-    match how {
-        StopKind::Now => "a stop is asked for".to_owned(),
-        StopKind::Drain { within_ms: None } => "a drain is asked for".to_owned(),
-        StopKind::Drain { within_ms: Some(ms) } => {
-            format!("a drain within {} is asked for", length(Duration::from_millis(ms)))
-        }
-        StopKind::Restart => "a restart is asked for".to_owned(),
-        _ => "an end is asked for".to_owned(),
-    }
-}
-
-pub(super) const fn stopping(phase: StopPhase) -> &'static str {
-    match phase {
-        StopPhase::Serving => "the daemon serves",
-        StopPhase::Claims => "the stop waits for claims",
-        StopPhase::Tasks => "the stop waits for tasks",
-        StopPhase::Deregistering => "the stop waits for the runtimes to go off line",
-        StopPhase::Exited => "the stop is over",
-        _ => "the stop goes on",
-    }
-}
-
-/// What happened at a moment.
-pub(super) fn moment(what: &What) -> String {
-    match what {
-        What::Fact(of) => fact(of),
-        What::Stop(how) => stop(*how),
-        What::Kill(KillStep::CloseInput) => "its agent gets no more input".to_owned(),
-        What::Kill(KillStep::End { grace_ms }) => {
-            format!("its agent is told to end within {}", length(Duration::from_millis(u64::from(*grace_ms))))
-        }
-        What::Kill(KillStep::Kill) => "its agent is killed".to_owned(),
-        What::Gate { owner, answer } => {
-            let who = match owner {
-                GateOwner::ServerUpdate => "an update by the server",
-                GateOwner::SelfUpdate => "an update",
-                GateOwner::Reload => "a reload",
-                GateOwner::Demotion => "an agent CLI that is taken off line",
-                _ => "somebody",
-            };
-            let got = if *answer == longshore_core::effect::GateAnswer::Granted {
-                "has it"
-            } else {
-                "does not get it"
-            };
-            format!("{who} wants the daemon idle, and {got}")
-        }
-        What::Credential => "another credential is in use".to_owned(),
-        What::Note(text) => format!("note: {}", clean(text)),
-        What::Exit(report) => {
-            let mut text = "the daemon ends".to_owned();
-            for (tasks, what) in [(&report.abandoned, "not reported"), (&report.kept, "left to the next one")]
-            {
-                if !tasks.is_empty() {
-                    let tasks = count(tasks.len(), "task is", "tasks are");
-                    let _ = write!(text, "; {tasks} {what}");
-                }
-            }
-            text
-        }
-        _ => "something that this version has no words for".to_owned(),
-    }
-}
-
-fn fact(of: &Fact) -> String {
-    match of {
-        Fact::HeldOff => "a claim has an unknown fate: none is sent for a while".to_owned(),
-        Fact::Collected { root, ok, .. } => {
-            let done = if *ok { "is freed" } else { "could not be freed" };
-            format!("directory {} {done}", clean(root.as_str()))
-        }
-        Fact::Uncollected { left } => {
-            let left = count(*left, "directory is", "directories are");
-            format!("{left} left for the next round of the collector")
-        }
-        Fact::Duplicate { task } => format!("task {} was here already, and is ignored", clean(task.as_str())),
-        Fact::Unusable { count: tasks } => {
-            let tasks = count(*tasks, "claimed task", "claimed tasks");
-            format!("{tasks} cannot be named to the server")
-        }
-        Fact::MessagesRefused { upto, status, .. } => {
-            format!("the server refuses messages up to {upto} for good ({status})")
-        }
-        Fact::UsageLate { .. } => "its usage goes on being reported in the background".to_owned(),
-        Fact::UsageLost { .. } => "the server refuses its usage for good".to_owned(),
-        Fact::Unauthorized => "the server refuses the credential".to_owned(),
-        Fact::Reconciled => "everything is looked at again, as the control connection is up".to_owned(),
-        Fact::Woke { slept } => {
-            format!("the machine has slept for {}", length(Duration::from_millis(*slept)))
-        }
-        Fact::Held { provider } => format!("agent CLI {} is taken off line", clean(provider.as_str())),
-        Fact::Freed { provider } => format!("agent CLI {} works again", clean(provider.as_str())),
-        Fact::ActionOver { action, taken } => {
-            let done = if *taken { "is taken" } else { "will never be taken" };
-            format!("the result of action {} {done}", clean(action.as_str()))
-        }
-        Fact::ActionDropped { action } => {
-            format!("action {} is left undone: too many wait", clean(action.as_str()))
-        }
-        Fact::RuntimeGone { .. } => "the server has no such runtime any more".to_owned(),
-        Fact::PerRuntimeClaims => "the server has no batch claim: each runtime asks for itself".to_owned(),
-        Fact::Stray { total } => format!("an event fits nothing: {total} in this life so far"),
-        other => format!("{other:?}"),
-    }
 }
 
 #[cfg(test)]

@@ -17,3 +17,4 @@ mod start;
 mod status;
 mod stop;
 mod traces;
+mod unheard;

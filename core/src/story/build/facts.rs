@@ -126,8 +126,11 @@ impl Scene<'_> {
             late.close(end);
         }
         if told.fate == Fate::Open {
+            // The end of one that was over in an earlier process was told there.
+            let earlier =
+                matches!(told.origin, Origin::Recovered(None | Some(Recovered::Ended { report: None, .. })));
             // A log names every report that was taken.
-            let told_all = self.course.is_whole || self.course.header.is_imported();
+            let told_all = self.course.is_whole && !earlier || self.course.header.is_imported();
             told.fate = if told_all { Fate::Silent } else { Fate::Unknown };
         }
     }

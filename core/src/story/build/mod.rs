@@ -92,7 +92,7 @@ impl Builder {
         };
         let wall = header.start.wall.0.saturating_sub(first.start.wall.0);
         let wall = Duration::from_millis(u64::try_from(wall).unwrap_or(0));
-        wall.max(before.offset.saturating_add(before.duration()))
+        wall.max(before.since_story(before.until()))
     }
 
     /// A record of the life that the last header has begun; without one, nothing is known of what it means, and it is left out. So is a step

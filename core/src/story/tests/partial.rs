@@ -4,9 +4,10 @@ use super::history::tell;
 use super::*;
 use crate::event::ClaimKey;
 use crate::id::OpId;
-use crate::story::{Begins, Builder, Origin, RequestKind};
+use crate::story::{Begins, Builder, Life, Origin, RequestKind};
 use crate::trace::{Gap, Record, Step};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Whether all that is told of a span is so: `whole` is the same one with nothing missing. Where it is not known what the clock said before, it
 /// may go back to that: so steps are compared.
@@ -111,6 +112,18 @@ fn open(story: &Story) -> (usize, usize, usize, usize) {
     )
 }
 
+/// That a life has these steps and no others, and lasts from the first to the last of them.
+fn is_recorded(life: &Life, steps: &[Step], what: &str) {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        assert_eq!((life.duration(), life.steps), (Duration::ZERO, 0), "{what}");
+        return;
+    };
+    assert!((first.n..=last.n).all(|n| life.has_step(n)), "{what}");
+    assert!(!life.has_step(last.n + 1) && (first.n == 0 || !life.has_step(first.n - 1)), "{what}");
+    let (from, until) = (life.first.expect("there is one"), life.last.expect("there is one"));
+    assert_eq!(life.duration(), until.at.since(from.at), "{what}: what is not recorded does not count");
+}
+
 #[test]
 fn a_story_from_a_checkpoint_agrees_with_the_whole_one() {
     let mut checked = 0;
@@ -125,6 +138,8 @@ fn a_story_from_a_checkpoint_agrees_with_the_whole_one() {
                 let told = builder.finish();
                 let what = format!("seed {} from step {}", history.seed, point.n);
                 assert_eq!(told.lives[0].begins, Begins::Checkpoint(point.n), "{what}");
+                is_recorded(&told.lives[0], lived.from(point.n + 1), &what);
+                assert!(!told.lives[0].has_step(point.n), "{what}: the step of the checkpoint is not there");
                 agree(&told, &whole, &what);
                 assert_eq!(open(&told), open(&whole), "{what}: what is open at the end");
                 let later =
@@ -161,6 +176,11 @@ fn what_is_told_around_a_gap_is_true() {
                     );
                     assert_eq!(told.lives[0].gaps.len(), 1, "{what}");
                     assert_eq!(told.lives[0].gaps[0].restored, with_checkpoint, "{what}");
+                    let has = |n| told.lives[0].has_step(n);
+                    assert!(
+                        has(from) && !(from + 1..=point.n).any(has),
+                        "{what}: no step of the gap is there"
+                    );
                     agree(&told, &whole, &what);
                     if with_checkpoint {
                         assert_eq!(open(&told), open(&whole), "{what}: what is open at the end");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::daemon::View;
 use crate::effect::{Effect, Fact, PhaseName, StopPhase};
-use crate::event::ClaimKey;
+use crate::event::{ClaimKey, Recovered};
 use crate::id::{OpId, RuntimeId, SlotIndex, TaskId};
 use crate::story::{Fate, LifeIx, Origin, TaskIx};
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,6 +148,30 @@ fn a_task_that_comes_back_in_a_later_life_leads_to_its_earlier_self() {
 }
 
 #[test]
+fn only_what_began_in_an_earlier_process_is_a_part_of_a_phase() {
+    let (mut parts, mut whole) = (0, 0);
+    for history in histories() {
+        for task in &history.story().tasks {
+            for (nth, phase) in task.phases.iter().enumerate() {
+                let goes_on = task.goes_on_in(nth);
+                let Origin::Recovered(was) = task.origin else {
+                    assert!(!goes_on, "seed {}: {task:?}", history.seed);
+                    continue;
+                };
+                let followed = task.launches.iter().any(|launch| launch.attached);
+                let runs_on = phase.name == PhaseName::Running && followed;
+                let told_on =
+                    matches!(was, Some(Recovered::Ended { .. })) && phase.name != PhaseName::Sealing;
+                assert_eq!(goes_on, runs_on || told_on, "seed {}: {phase:?} of {task:?}", history.seed);
+                (parts, whole) = (parts + usize::from(goes_on), whole + usize::from(!goes_on));
+            }
+            assert!(!task.goes_on_in(task.phases.len()));
+        }
+    }
+    assert!(parts > 10 && whole > 10, "{parts}, {whole}");
+}
+
+#[test]
 fn phases_follow_each_other_and_nothing_is_held_by_two() {
     for history in histories() {
         let story = history.story();
@@ -168,10 +192,14 @@ fn phases_follow_each_other_and_nothing_is_held_by_two() {
             for span in task.waits.iter().map(|wait| wait.span) {
                 assert!(known_to_be_whole(span), "seed {seed}: claim {claim}: {span:?}");
             }
+            // What became of one whose end was told before is in the story of that life.
+            let told = matches!(task.origin, Origin::Recovered(Some(Recovered::Ended { report: None, .. })));
+            assert!(task.fate != Fate::Unknown || told, "seed {seed}: claim {claim}");
             assert!(
-                task.fate != Fate::Unknown && task.origin != Origin::Unknown,
-                "seed {seed}: claim {claim}"
+                !(task.fate == Fate::Silent && told),
+                "seed {seed}: claim {claim}: the server did not end it"
             );
+            assert_ne!(task.origin, Origin::Unknown, "seed {seed}: claim {claim}");
         }
         apart(story.slots.iter().map(|held| ((held.life, held.slot), held.span)), "slot", seed);
         apart(story.paths.iter().map(|held| ((held.life, held.path.clone()), held.span)), "directory", seed);

@@ -39,13 +39,16 @@ impl Verdict {
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace check run.jsonl --rule INV-103\nExit code: 0 if no rule is broken, as far as can be checked; 1 if one is; 2 if nothing could be judged."
+)]
 pub struct Check {
     /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
-    /// Only this rule, such as I5 or INV-99
+    /// Only this rule, such as I5 or INV-99; docs/invariants.md lists all
     #[arg(long, value_name = "ID", value_parser = rule)]
     pub rule: Option<&'static str>,
-    /// Name the rules that were not held to all of it
+    /// Name the rules that were not held to all of the trace
     #[arg(short, long)]
     pub verbose: bool,
     /// Print one JSON object, which names them too
@@ -322,7 +325,7 @@ mod tests {
         let (verdict, out, _) = run(text, &Check { rule: Some("INV-103"), ..Check::default() });
         assert_eq!(verdict, Verdict::Broken);
         assert!(
-            out.starts_with("INV-103 at step 19 of life 1: claim 3 is launched for the 2. time\n"),
+            out.starts_with("INV-103 at step 19 of life 1: claim 3 is launched again (2nd run)\n"),
             "{out}"
         );
         assert!(out.ends_with("result      1 violation\n"), "{out}");

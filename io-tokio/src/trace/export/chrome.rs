@@ -337,7 +337,7 @@ impl<W: Write> Writer<'_, W> {
                 Some(ix) => (Group::Tasks.pid(moment.life), task_thread(ix.get())),
                 None => (Group::Daemon.pid(moment.life), thread::EVENTS),
             };
-            let name = words::moment(&moment.what);
+            let name = words::moment(moment);
             let args = json!({ "step": moment.at.n });
             self.event(
                 &json!({ "ph": "i", "s": "t", "name": name, "pid": pid, "tid": tid, "ts": ts, "args": args }),

@@ -55,7 +55,7 @@ pub struct Import {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// File to write, which must not be there yet; compressed if its name ends in .gz. Default: standard output
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Day of the first line, such as 2026-03-01: lines of text have no date. Default: by the names and times of the files
     #[arg(long, value_name = "DATE", value_parser = date)]

@@ -209,7 +209,7 @@ fn every_command(dir: &Path) {
     let file = || std::path::PathBuf::from("t");
     for asked in [
         Replay { file: file(), ..Replay::default() },
-        Replay { file: file(), until: Some(30), ..Replay::default() },
+        Replay { file: file(), until: "30".parse().ok(), ..Replay::default() },
         Replay { file: file(), events_only: true, ..Replay::default() },
         Replay { file: file(), rebase: true, ..Replay::default() },
     ] {

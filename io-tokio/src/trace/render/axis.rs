@@ -46,7 +46,7 @@ pub(super) fn lines(begin: u64, end: u64, most: u64) -> (u64, impl Iterator<Item
     (step, (begin.div_ceil(step)..=end / step).map(move |i| i * step))
 }
 
-/// A time for people, as exact as a distance of `step` milliseconds asks for: `250 ms`, `1.5 s`, `2 m 05 s`, `3 h 20 m`, `4 d 06 h`.
+/// A time for people, as exact as a distance of `step` milliseconds asks for: `250 ms`, `1.5 s`, `2 min 05 s`, `3 h 20 min`, `4 d 06 h`.
 pub(super) fn time(at: u64, step: u64) -> String {
     let (d, h, m, s, ms) = (at / DAY, at / HOUR % 24, at / MINUTE % 60, at / SECOND % 60, at % SECOND);
     if at == 0 {
@@ -64,19 +64,19 @@ pub(super) fn time(at: u64, step: u64) -> String {
         return match at {
             0..SECOND => format!("{at} ms"),
             SECOND..MINUTE => format!("{s}.{part:0places$} s"),
-            MINUTE..HOUR => format!("{m} m {s:02}.{part:0places$} s"),
-            _ => format!("{} h {m:02} m {s:02}.{part:0places$} s", at / HOUR),
+            MINUTE..HOUR => format!("{m} min {s:02}.{part:0places$} s"),
+            _ => format!("{} h {m:02} min {s:02}.{part:0places$} s", at / HOUR),
         };
     }
     match at {
         0..MINUTE => format!("{s} s"),
-        MINUTE..HOUR if s == 0 => format!("{m} m"),
-        MINUTE..HOUR => format!("{m} m {s:02} s"),
-        HOUR..DAY if step < MINUTE => format!("{h} h {m:02} m {s:02} s"),
+        MINUTE..HOUR if s == 0 => format!("{m} min"),
+        MINUTE..HOUR => format!("{m} min {s:02} s"),
+        HOUR..DAY if step < MINUTE => format!("{h} h {m:02} min {s:02} s"),
         HOUR..DAY if m == 0 => format!("{h} h"),
-        HOUR..DAY => format!("{h} h {m:02} m"),
-        _ if step < MINUTE => format!("{d} d {h:02} h {m:02} m {s:02} s"),
-        _ if step < HOUR => format!("{d} d {h:02} h {m:02} m"),
+        HOUR..DAY => format!("{h} h {m:02} min"),
+        _ if step < MINUTE => format!("{d} d {h:02} h {m:02} min {s:02} s"),
+        _ if step < HOUR => format!("{d} d {h:02} h {m:02} min"),
         _ if h == 0 => format!("{d} d"),
         _ => format!("{d} d {h:02} h"),
     }
@@ -124,19 +124,19 @@ mod tests {
             (250, 50, "250 ms"),
             (1_500, 500, "1.5 s"),
             (1_250, 50, "1.25 s"),
-            (61_005, 5, "1 m 01.005 s"),
+            (61_005, 5, "1 min 01.005 s"),
             (12_000, 1_000, "12 s"),
-            (125_000, 5_000, "2 m 05 s"),
-            (12_000_000, 600_000, "3 h 20 m"),
+            (125_000, 5_000, "2 min 05 s"),
+            (12_000_000, 600_000, "3 h 20 min"),
             (4 * DAY + 6 * HOUR, HOUR, "4 d 06 h"),
             (2 * DAY, DAY, "2 d"),
-            (2 * DAY + 5 * SECOND, SECOND, "2 d 00 h 00 m 05 s"),
+            (2 * DAY + 5 * SECOND, SECOND, "2 d 00 h 00 min 05 s"),
         ];
         for (at, step, text) in cases {
             assert_eq!(time(at, step), text);
         }
         assert_eq!(duration(1_234), "1.23 s");
         assert_eq!(duration(45), "45 ms");
-        assert_eq!(duration(3_725_000), "1 h 02 m");
+        assert_eq!(duration(3_725_000), "1 h 02 min");
     }
 }

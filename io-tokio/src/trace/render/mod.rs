@@ -23,7 +23,7 @@ pub use svg::svg;
 pub use text::Text;
 
 use super::destination::Destination;
-use super::input::Input;
+use super::input::{Input, is_stdin};
 use super::words::count;
 use crate::cli::Exit;
 use drawing::Drawing;
@@ -36,20 +36,24 @@ use window::{Moment, Part, window};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace render run.jsonl --from 90s --to 5m -o part.svg\nExit code: 0 if the picture is there, else 2."
+)]
 pub struct Render {
     /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// The picture, a file that is not there yet: .svg for documents, .html for a page to look around in
-    #[arg(short, long = "out", value_name = "FILE")]
+    #[arg(short, long = "output", alias = "out", value_name = "FILE")]
     pub out: PathBuf,
-    /// Only from here on: a step (59, or 2/59 in life 2), or a time (90s, 5m, or 0:01:30.000 as `trace show` has it)
-    #[arg(long, value_name = "STEP|TIME")]
+    /// Only from here on: a step (59, or 2/59 in life 2), a time on the axis of the picture (90s, 5m, 1h30m), or a time as `trace show` has it
+    /// (0:01:30.000). Default: the beginning
+    #[arg(long, value_name = "STEP|TIME", allow_hyphen_values = true)]
     pub from: Option<Moment>,
-    /// Only up to here, in the same way
-    #[arg(long, value_name = "STEP|TIME")]
+    /// Only up to here, in the same way. Default: the end
+    #[arg(long, value_name = "STEP|TIME", allow_hyphen_values = true)]
     pub to: Option<Moment>,
-    /// Lanes of each group in an SVG picture; a page has them all
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    /// Lanes of each group in an SVG picture at most; a page has them all
+    #[arg(long, value_name = "N", default_value_t = 40, allow_hyphen_values = true)]
     pub lanes: usize,
 }
 
@@ -101,7 +105,9 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
             return Ok(FAILED);
         }
     };
-    let (drawing, base) = draw(&title(&asked.file), &mut input);
+    let name =
+        asked.file.file_name().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
+    let (drawing, base) = draw(if is_stdin(&asked.file) { "trace" } else { &name }, &mut input);
     input.say(err)?;
     let (drawing, cut) = if asked.from.is_some() || asked.to.is_some() {
         match window(drawing, base, asked.from, asked.to) {
@@ -110,7 +116,10 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
                 (part.drawing, cut)
             }
             Err(error) => {
-                writeln!(err, "error: {}: {error}", input.source())?;
+                // All of it, not the segment that was read last.
+                let stdin = Path::new("standard input");
+                let file = if is_stdin(&asked.file) { stdin } else { &asked.file };
+                writeln!(err, "error: {}: {error}", file.display())?;
                 return Ok(FAILED);
             }
         }
@@ -144,14 +153,6 @@ fn left_out(part: &Part) -> String {
     let lanes = count(part.lanes, "lane", "lanes");
     let bars = count(part.reach_out, "bar reaches", "bars reach");
     format!("; outside of the window are {steps}, {violations} and all of {lanes}; {bars} out of it")
-}
-
-/// The last part of a path, as the name of the picture.
-fn title(file: &Path) -> String {
-    match file.file_name() {
-        Some(name) if file != Path::new("-") => name.to_string_lossy().into_owned(),
-        _ => "trace".into(),
-    }
 }
 
 /// Reads a trace to its end, and draws it. Also returns where the axis has its 0, in milliseconds after the beginning of the first life.

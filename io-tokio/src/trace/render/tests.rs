@@ -96,7 +96,7 @@ proptest! {
         let (story, drawing) = story_and_drawing(lines);
         hold(&story, &drawing)?;
         prop_assert_eq!(drawing.unknown.len(), 1);
-        let said = format!("{long} steps were not recorded");
+        let said = format!("{} not recorded", count(long, "step was", "steps were"));
         prop_assert_eq!(drawing.unknown[0].why.as_str(), said.as_str());
     }
 }
@@ -245,6 +245,56 @@ fn a_part_is_drawn_and_what_is_not_in_it_is_counted() {
         assert!(complained.starts_with("error: ") && complained.contains(why), "{complained}");
         assert!(!dir.path().join(out).exists(), "no picture is left");
     }
+}
+
+#[test]
+fn show_names_no_step_that_is_not_drawn() {
+    let dir = TempDir::new().expect("temp");
+    let mut named = 0;
+    for seed in 0..6 {
+        let gap = recorded(seed, 300, |n| (100..140).contains(&n));
+        for lines in [from_the_middle(seed, 200, 150), gap] {
+            let (story, drawing) = story_and_drawing(lines.clone());
+            fs::write(dir.path().join("run.jsonl"), lines).expect("writes");
+            let asked = crate::trace::show::Show { file: "run.jsonl".into(), ..Default::default() };
+            let mut shown = Vec::new();
+            crate::trace::show::show(&asked, dir.path(), &mut shown, &mut io::sink()).expect("writes");
+            let shown = String::from_utf8(shown).expect("text");
+            let steps = shown.lines().filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+            for n in steps {
+                let from = Some(Moment::Step { life: None, n });
+                assert!(drawing.steps.iter().any(|row| row.n == n), "step {n}: {shown}");
+                assert!(window(drawing.clone(), 0, from, None).is_ok(), "step {n}: {shown}");
+                named += 1;
+            }
+            let before = story.lives[0].first.expect("there are steps").n.checked_sub(1);
+            if let Some(n) = before {
+                assert!(window(drawing.clone(), 0, Some(Moment::Step { life: None, n }), None).is_err());
+            }
+        }
+    }
+    assert!(named > 500, "{named}");
+}
+
+#[test]
+fn a_window_of_a_directory_is_refused_by_the_name_of_the_directory() {
+    let dir = TempDir::new().expect("temp");
+    let recorder = dir.path().join("recorder");
+    fs::create_dir(&recorder).expect("a directory");
+    let mut life = Life::new(5);
+    let header = crate::trace_sink::tests::header(&life);
+    let mut sink =
+        crate::trace_sink::Sink::flight(&recorder, crate::trace_sink::MIN_BUDGET, header, life.fx.as_slice())
+            .expect("starts");
+    crate::trace_sink::tests::record(&mut sink, &mut life, 3000);
+    sink.close("stopped", &life.daemon);
+    let (exit, _, complained) = run_part(&dir, "recorder", "a.svg", (Some("99999"), None));
+    assert_eq!(exit, Exit::Code(2));
+    assert!(
+        complained.starts_with("error: recorder: the trace has no step 99999; it has steps ")
+            && complained.ends_with(" to 3000\n"),
+        "{complained}"
+    );
 }
 
 #[test]

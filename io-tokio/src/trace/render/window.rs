@@ -1,9 +1,10 @@
 //! A part of a drawing, from one moment to another: of a long trace only a part can be looked at in one picture.
 
 use super::axis::{duration, time};
-use super::drawing::{Arrow, Bar, Drawing, Group, Lane, Mark, Point, StepIndex, Unknown, Violation};
+use super::drawing::{Arrow, Bar, Drawing, Group, Lane, Mark, Point, Row, StepIndex, Unknown, Violation};
 use super::text::Text;
 use crate::config::duration::{Days, SignedNanos, parse};
+use crate::trace::step_name::StepName;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -27,7 +28,7 @@ pub enum Moment {
 /// What a text is that names no moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "it is neither a step, such as 59 or 2/59 for step 59 of life 2, nor a time, such as 90s, 5m, 1h30m or 0:01:30.000"
+    "it is neither a step, such as 59 or 2/59 (step 59 of life 2; lives are counted from 1), nor a time, such as 90s, 5m (minutes), 1h30m or 0:01:30.000; neither is negative"
 )]
 pub struct NoMoment;
 
@@ -35,18 +36,11 @@ impl FromStr for Moment {
     type Err = NoMoment;
 
     fn from_str(text: &str) -> Result<Self, NoMoment> {
-        let number = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            text.parse::<u64>().ok().filter(|_| digits).ok_or(NoMoment)
-        };
-        if let Some((life, n)) = text.split_once('/') {
-            return Ok(Self::Step { life: Some(number(life)?), n: number(n)? });
+        if let Ok(StepName { life, n }) = text.parse() {
+            return Ok(Self::Step { life, n });
         }
         if text.contains(':') {
             return clock(text).map(Self::Clock).ok_or(NoMoment);
-        }
-        if let Ok(n) = number(text) {
-            return Ok(Self::Step { life: None, n });
         }
         let time = parse(text, Days::Allowed).ok().and_then(SignedNanos::non_negative);
         time.and_then(|time| u64::try_from(time.as_millis()).ok()).map(Self::Axis).ok_or(NoMoment)
@@ -71,8 +65,7 @@ fn clock(text: &str) -> Option<u64> {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Step { life: None, n } => write!(f, "step {n}"),
-            Self::Step { life: Some(life), n } => write!(f, "step {n} of life {life}"),
+            Self::Step { life, n } => StepName { life: *life, n: *n }.fmt(f),
             Self::Axis(ms) | Self::Clock(ms) => f.write_str(&time(*ms, 1)),
         }
     }
@@ -82,8 +75,13 @@ impl fmt::Display for Moment {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoWindow {
     /// The step that is named is not there.
-    #[error("the trace has no {0}; `trace show` names the steps that it has")]
-    NoStep(Moment),
+    #[error("the trace has no {step}; it has {there}")]
+    NoStep {
+        /// That one.
+        step: Moment,
+        /// Those that are there, in words.
+        there: String,
+    },
     /// It ends before it begins.
     #[error("the window is empty: it begins at {} ({from}) and ends at {} ({to}), which is before that", time(*.begin, 1), time(*.end, 1))]
     Empty {
@@ -145,10 +143,10 @@ pub fn window(
         Moment::Clock(ms) => Ok(ms.saturating_sub(base)),
         Moment::Step { life, n } => {
             let mut rows = drawing.steps.iter();
-            let is_it = |row: &&super::drawing::Row| {
-                row.n == n && life.is_none_or(|life| u64::from(row.life) + 1 == life)
-            };
-            rows.find(is_it).map(|row| row.at).ok_or(NoWindow::NoStep(moment))
+            let is_it = |row: &&Row| row.n == n && life.is_none_or(|life| u64::from(row.life) + 1 == life);
+            rows.find(is_it)
+                .map(|row| row.at)
+                .ok_or_else(|| NoWindow::NoStep { step: moment, there: there(&drawing.steps) })
         }
     };
     let begin = from.map_or(Ok(0), at)?;
@@ -166,6 +164,29 @@ pub fn window(
         return Err(NoWindow::Nothing { begin, end });
     }
     Ok(part)
+}
+
+/// Runs of steps that are named at most.
+const MOST_RUNS: usize = 6;
+
+/// Which steps there are, without those that are not recorded.
+fn there(rows: &[Row]) -> String {
+    let follows = |one: &Row, next: &Row| one.life == next.life && one.n.checked_add(1) == Some(next.n);
+    let is_one_life = rows.first().map(|row| row.life) == rows.last().map(|row| row.life);
+    let run = |rows: &[Row]| {
+        let (first, last) = (rows.first()?, rows.last()?);
+        let of = if is_one_life { String::new() } else { format!(" of life {}", first.life + 1) };
+        Some(if last.n == first.n {
+            format!("step {}{of}", first.n)
+        } else {
+            format!("steps {} to {}{of}", first.n, last.n)
+        })
+    };
+    let mut runs: Vec<String> = rows.chunk_by(follows).take(MOST_RUNS).filter_map(run).collect();
+    if rows.chunk_by(follows).nth(MOST_RUNS).is_some() {
+        runs.push("more after them".to_owned());
+    }
+    if runs.is_empty() { "none".to_owned() } else { runs.join(", ") }
 }
 
 /// Name of the detail of a bar that says where it begins and ends if it reaches out of the window.

@@ -1,9 +1,7 @@
 //! The lines of a story, in the order in which things happened.
 
 use crate::trace::words;
-use longshore_core::story::{
-    At, Begin, Claim, ClaimIx, Hint, LifeIx, Online, SlotUse, Story, Task, TaskIx, What,
-};
+use longshore_core::story::{At, Claim, ClaimIx, Hint, LifeIx, Online, SlotUse, Story, Task, TaskIx, What};
 use std::collections::BTreeMap;
 
 /// Tasks that a line names at most.
@@ -135,10 +133,7 @@ impl Lines<'_> {
                 ),
             ] {
                 for span in spans {
-                    match span.begin {
-                        Begin::Seen(at) => say(at, begins.to_owned()),
-                        Begin::Before(at) => say(at, format!("{begins}, since before this step")),
-                    }
+                    say(span.begin.first(), format!("{begins}{}", words::since(span.begin, life)));
                     if let Some(at) = span.end.seen() {
                         say(at, format!("{ends}, after {}", words::lasted(*span, life)));
                     }
@@ -155,12 +150,8 @@ impl Lines<'_> {
         for (nth, runtime) in story.runtimes.iter().enumerate().filter(|(nth, _)| self.wanted.runtime(*nth)) {
             let name = words::runtime(runtime);
             for Online { life, span, claimable, gone } in &runtime.online {
-                match span.begin {
-                    Begin::Seen(at) => self.say(*life, at, format!("runtime {name} is registered")),
-                    Begin::Before(at) => {
-                        self.say(*life, at, format!("runtime {name} is registered, since before this step"));
-                    }
-                }
+                let since = words::since(span.begin, &story[*life]);
+                self.say(*life, span.begin.first(), format!("runtime {name} is registered{since}"));
                 if let Some(at) = claimable {
                     self.say(*life, *at, format!("runtime {name}: its tasks may be asked for"));
                 }
@@ -204,13 +195,10 @@ impl Lines<'_> {
             (Some(_), None) => "; a claim is sent at once".to_owned(),
             (Some(claim), Some(reason)) => {
                 let sent = story[story[claim].request].span.begin.first();
-                format!(
-                    "; the claim waits {} {}",
-                    words::length(sent.at.since(hint.at.at)),
-                    words::wait(reason, story)
-                )
+                let after = words::length(sent.at.since(hint.at.at));
+                format!("; the claim waits {after} {}", words::wait(reason, story))
             }
-            (None, Some(reason)) => format!("; no claim follows: it waits {}", words::wait(reason, story)),
+            (None, Some(reason)) => format!("; no claim follows: {}", words::no_claim(reason, story)),
             (None, None) => String::new(),
         };
         self.say(hint.life, hint.at, format!("hint: {about}{then}"));
@@ -251,7 +239,7 @@ impl Lines<'_> {
         let story = self.story;
         let is_cause = |what: &What| matches!(what, What::Stop(_) | What::Credential | What::Note(_));
         for moment in story.moments.iter().filter(|moment| is_cause(&moment.what) == causes) {
-            let text = words::moment(&moment.what);
+            let text = words::moment(moment);
             match (moment.task, moment.runtime) {
                 (Some(ix), _) if self.wanted.task_of(ix, story) => {
                     self.say(moment.life, moment.at, format!("task {}: {text}", words::task(&story[ix])));

@@ -16,8 +16,7 @@ impl Lines<'_> {
             if phase.name == PhaseName::AwaitingRoot && from == to && phase.span.duration().is_some() {
                 continue;
             }
-            let since =
-                if matches!(phase.span.begin, Begin::Before(_)) { ", since before this step" } else { "" };
+            let since = words::since(phase.span.begin, &self.story[life]);
             let lasted = words::lasted(phase.span, &self.story[life]);
             self.say(
                 life,
@@ -65,7 +64,12 @@ impl Lines<'_> {
             Origin::Offered(_) => {
                 format!("is offered{runtime}; what the daemon did about it was not recorded")
             }
-            Origin::Unknown => format!("is here{runtime}{slot}, since before this step"),
+            Origin::Unknown => {
+                let since = words::since(task.here.begin, &story[task.life]);
+                // Of some the trace has only what is delivered after their end.
+                let is = if task.here.end.seen() == Some(task.here.begin.first()) { "over" } else { "here" };
+                format!("is {is}{runtime}{slot}{since}")
+            }
         };
         let hint = task.origin.claim().and_then(|claim| {
             let of = |hint: &&&Hint| hint.task == task.id;
@@ -79,16 +83,22 @@ impl Lines<'_> {
     fn run(&mut self, task: &Task, name: &str) {
         let life = task.life;
         for launch in &task.launches {
-            let how = match (launch.attached, launch.fresh) {
-                (true, _) => "its agent is followed",
-                (_, true) => "its agent is launched again, without the session that turned out dead",
+            let how = match (launch.span.begin, launch.attached, launch.fresh) {
+                (Begin::Before(_), ..) => "its agent works",
+                (_, true, _) => "its agent, which an earlier process launched, is followed",
+                (_, _, true) => "its agent is launched again, without the session that turned out dead",
                 _ => "its agent is launched",
             };
-            let begun = launch.span.begin.first();
-            self.say(life, begun, format!("task {name}: {how}"));
+            let (begun, since) =
+                (launch.span.begin.first(), words::since(launch.span.begin, &self.story[life]));
+            self.say(life, begun, format!("task {name}: {how}{since}"));
             if let Some(at) = launch.spoke {
-                let after = words::length(at.at.since(begun.at));
-                self.say(life, at, format!("task {name}: its agent says something, after {after}"));
+                // Of one that was launched before, this may not be the first word.
+                let is_first = launch.span.begin.seen().filter(|_| !launch.attached);
+                let after = is_first.map_or_else(String::new, |begun| {
+                    format!(", after {}", words::length(at.at.since(begun.at)))
+                });
+                self.say(life, at, format!("task {name}: its agent says something{after}"));
             }
             if let Some(at) = launch.answered {
                 self.say(life, at, format!("task {name}: its agent has given its result"));
@@ -130,12 +140,9 @@ impl Lines<'_> {
             self.say(life, at, format!("task {name} is over after {lasted}: {}", words::fate(task.fate)));
         }
         if let Some(Span { begin, .. }) = task.late {
-            let at = begin.first();
-            self.say(
-                life,
-                at,
-                format!("task {name}: what it still owes the server is sent in the background"),
-            );
+            let since = words::since(begin, &self.story[life]);
+            let text = format!("task {name}: what it still owes the server is sent in the background{since}");
+            self.say(life, begin.first(), text);
         }
         if let Some((at, Some(late))) = task.forgotten.map(|at| (at, task.late)) {
             let lasted = words::lasted(late, &self.story[life]);
@@ -158,9 +165,8 @@ impl Lines<'_> {
     }
 
     fn lease(&mut self, task: &Task, name: &str) {
-        let margin = |margin: Option<i64>| {
-            margin.map_or_else(String::new, |ms| format!(", {} before it ran out", words::signed(ms)))
-        };
+        let margin =
+            |margin: Option<i64>| margin.map_or_else(String::new, |ms| format!(", {}", words::margin(ms)));
         for grant in task.lease.grants.iter().skip(1) {
             self.say(
                 task.life,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::test_traces::{recorded, six_tasks, stopped, told};
+use crate::trace::test_traces::{from_the_middle, recorded, six_tasks, stopped, told};
 use std::fs;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ fn a_story_says_when_how_long_and_why_things_waited() {
         "  0:00:04.581      143  task 9dc49283-75ea-4be5-8ae3-28a78ba1989d is reported as completed, at try 2\n",
         "task d0b6a08a-2879-4118-9f07-969eca080031: its agent is over after 595 ms: ended as it was told to\n",
         "  0:00:00.860       89  task d0b6a08a-2879-4118-9f07-969eca080031 is over after 735 ms: cancelled\n",
-        "  146 steps in 4.5 s; the daemon ended itself\n",
+        "  146 steps in 4.5 s; the daemon stopped, as it was asked to\n",
     ] {
         assert!(out.contains(line), "{line}\n{out}");
     }
@@ -94,6 +94,32 @@ fn an_unknown_id_is_an_error_that_names_those_that_there_are() {
 }
 
 #[test]
+fn what_was_there_before_the_records_is_said_to_be() {
+    let dir = TempDir::new().expect("temp");
+    let (mut agents, mut phases) = (0, 0);
+    for seed in 1..10 {
+        let (done, out, err) = shown(&of(from_the_middle(&dir, seed, 400, 300)));
+        assert!(done && err.is_empty(), "{err}");
+        let (before, lines): (Vec<&str>, Vec<&str>) = out
+            .lines()
+            .filter(|line| line.starts_with("  ") && line.contains(':'))
+            .partition(|line| line.split_whitespace().nth(1) == Some("–"));
+        assert!(!before.is_empty(), "{out}");
+        assert!(before.iter().all(|line| !line.contains(" is launched")), "{out}");
+        assert!(
+            before.iter().filter(|line| line.contains("task ")).all(|line| {
+                line.contains(", since before the records begin") || line.contains(" waits at least ")
+            }),
+            "{out}"
+        );
+        assert!(lines.iter().all(|line| !line.contains("since before the records begin")), "{out}");
+        agents += before.iter().filter(|line| line.contains(": its agent works, since before")).count();
+        phases += before.iter().filter(|line| line.contains("(at least ")).count();
+    }
+    assert!(agents > 2 && phases > 5, "{agents}, {phases}");
+}
+
+#[test]
 fn what_cannot_be_read_is_said_and_what_is_damaged_is_told_all_the_same() {
     let dir = TempDir::new().expect("temp");
     let (done, _, err) = shown(&of(dir.path().join("none")));
@@ -108,7 +134,7 @@ fn what_cannot_be_read_is_said_and_what_is_damaged_is_told_all_the_same() {
     let broken = dir.path().join("broken");
     fs::write(&broken, [&lines[..60], &["{}"], &lines[60..]].concat().join("\n")).expect("writes");
     let (done, out, err) = shown(&of(broken));
-    assert!(done && out.contains("the daemon ended itself"), "{out}");
+    assert!(done && out.contains("the daemon stopped, as it was asked to"), "{out}");
     assert!(err.contains("line 61 (byte ") && err.contains("it was left out"), "{err}");
 }
 

@@ -65,7 +65,7 @@ impl Scene<'_> {
             bar.detail = vec![
                 ("core".into(), it.core.as_str().into()),
                 ("slots".into(), it.slots.map_or_else(|| "not known".to_owned(), |n| n.to_string()).into()),
-                ("ended".into(), ended(&it.end).into()),
+                ("ended".into(), words::life_end(&it.end).into()),
             ];
             bars.push(bar);
         }
@@ -78,7 +78,7 @@ impl Scene<'_> {
             What::Stop(_) | What::Kill(_) | What::Exit(_) => MarkKind::Stop,
             _ => MarkKind::Note,
         };
-        let label = words::moment(&moment.what);
+        let label = words::moment(moment);
         let (at, step) = (self.at(moment.life.get(), moment.at.at), self.step(moment.life.get(), moment.at));
         Some(Mark { kind, label: label.into(), at, step })
     }
@@ -117,7 +117,13 @@ impl Scene<'_> {
             RequestKind::Beat => Kind::Beat,
             _ => Kind::Request,
         };
-        let about = request.about.as_ref().map_or(String::new(), |about| format!(" {about}"));
+        let about = match &request.about {
+            // It has no lane of its own.
+            None if request.task.is_none() && request.kind == RequestKind::Run => {
+                " of a task that is not known".to_owned()
+            }
+            about => about.as_ref().map_or(String::new(), |about| format!(" {about}")),
+        };
         let mut bar =
             self.bar(kind, format!("{}{about}", request.kind.as_str()), request.life.get(), &request.span);
         bar.failed = request.ending.is_some_and(|ending| !ending.is_done())
@@ -206,13 +212,5 @@ impl Scene<'_> {
             lanes[lane].bars.push(bar);
         }
         lanes
-    }
-}
-
-fn ended(end: &LifeEnd) -> String {
-    match end {
-        LifeEnd::Exit { report, .. } => format!("by itself: {:?}", report.cause).to_lowercase(),
-        LifeEnd::Recording { why, .. } => format!("the recording ended: {why}"),
-        LifeEnd::Unsaid => "without a word: the daemon was killed, or still records".into(),
     }
 }

@@ -140,11 +140,11 @@ impl Scene<'_> {
         bar.failed = least.is_some_and(|ms| ms < 0);
         bar.detail.push(("granted".into(), task.lease.grants.len().to_string().into()));
         if let Some(ms) = least {
-            bar.detail.push(("least time left".into(), format!("{ms} ms").into()));
+            bar.detail.push(("nearest to its end".into(), words::margin(ms).into()));
         }
         lane.bars.push(bar);
         for grant in task.lease.grants.iter().skip(1) {
-            let left = grant.margin_ms.map_or(String::new(), |ms| format!(", {ms} ms before its end"));
+            let left = grant.margin_ms.map_or(String::new(), |ms| format!(", {}", words::margin(ms)));
             lane.marks.push(Mark {
                 kind: MarkKind::Extended,
                 label: format!("lease extended{left}").into(),

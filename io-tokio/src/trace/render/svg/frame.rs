@@ -358,13 +358,13 @@ mod tests {
 
     #[test]
     fn a_line_of_facts_ends_between_two_of_them() {
-        let facts = ["window 2 h 04 m 00.000 s", "steps 122", "a b c d e f g h i j k l m n o p q r"]
+        let facts = ["window 2 h 04 min 00.000 s", "steps 122", "a b c d e f g h i j k l m n o p q r"]
             .map(str::to_owned);
         assert_eq!(
-            lines_of(&facts, 38),
-            ["window 2 h 04 m 00.000 s  ·  steps 122", "a b c d e f g h i j k l m n o p q r"]
+            lines_of(&facts, 40),
+            ["window 2 h 04 min 00.000 s  ·  steps 122", "a b c d e f g h i j k l m n o p q r"]
         );
-        assert_eq!(lines_of(&facts[..2], 37), ["window 2 h 04 m 00.000 s", "steps 122"]);
+        assert_eq!(lines_of(&facts[..2], 39), ["window 2 h 04 min 00.000 s", "steps 122"]);
         assert_eq!(lines_of(&facts[2..], 20).len(), 2, "one that is longer than a line goes on in the next");
     }
 }

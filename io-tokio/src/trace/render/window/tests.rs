@@ -47,6 +47,17 @@ fn moments_are_steps_or_times() {
     }
 }
 
+#[test]
+fn the_steps_that_are_there_are_named_in_runs() {
+    let row = |life, n| Row { life, n, at: 0, event: "".into(), effects: Vec::new() };
+    assert_eq!(there(&[]), "none");
+    assert_eq!(there(&[row(0, 61)]), "step 61");
+    assert_eq!(there(&[row(0, 61), row(0, 62), row(0, 70), row(0, 71)]), "steps 61 to 62, steps 70 to 71");
+    assert_eq!(there(&[row(0, 5), row(1, 0), row(1, 1)]), "step 5 of life 1, steps 0 to 1 of life 2");
+    let odd: Vec<Row> = (0..8).map(|n| row(0, n * 2)).collect();
+    assert!(there(&odd).ends_with("step 10, more after them"), "{}", there(&odd));
+}
+
 fn part(from: &str, to: &str) -> Result<Part, NoWindow> {
     window(specimen(12, plain), 5_000, Some(moment(from)), Some(moment(to)))
 }
@@ -76,10 +87,10 @@ fn a_window_with_nothing_in_it_is_refused_with_the_reason() {
     );
     assert!(said("40", "20").contains("(step 40)"));
     assert!(
-        said("10h", "11h").starts_with("the window begins at 10 h 00 m 00.000 s, and the trace ends at ")
+        said("10h", "11h").starts_with("the window begins at 10 h 00 min 00.000 s, and the trace ends at ")
     );
     let unknown = said("2/7", "9s");
-    assert_eq!(unknown, "the trace has no step 7 of life 2; `trace show` names the steps that it has");
+    assert!(unknown.starts_with("the trace has no step 7 of life 2; it has step 0, "), "{unknown}");
     assert!(said("7s", "99999").contains("has no step 99999;"));
     let bars = vec![Bar::new(super::super::look::Kind::Beat, "", 100, 200)];
     let lanes = vec![Lane { bars, ..Lane::default() }];

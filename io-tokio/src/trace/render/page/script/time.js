@@ -24,17 +24,17 @@ function timeText(at, step) {
     const places = step % 100 === 0 ? 1 : step % 10 === 0 ? 2 : 3;
     const part = String(Math.floor((at % SECOND) / 10 ** (3 - places))).padStart(places, '0');
     if (at < MINUTE) return `${s}.${part} s`;
-    if (at < HOUR) return `${m} m ${two(s)}.${part} s`;
-    return `${Math.floor(at / HOUR)} h ${two(m)} m ${two(s)}.${part} s`;
+    if (at < HOUR) return `${m} min ${two(s)}.${part} s`;
+    return `${Math.floor(at / HOUR)} h ${two(m)} min ${two(s)}.${part} s`;
   }
   if (at < MINUTE) return `${s} s`;
-  if (at < HOUR) return s === 0 && step >= MINUTE ? `${m} m` : `${m} m ${two(s)} s`;
+  if (at < HOUR) return s === 0 && step >= MINUTE ? `${m} min` : `${m} min ${two(s)} s`;
   if (at < DAY) {
-    if (step < MINUTE) return `${h} h ${two(m)} m ${two(s)} s`;
-    return m === 0 && step >= HOUR ? `${h} h` : `${h} h ${two(m)} m`;
+    if (step < MINUTE) return `${h} h ${two(m)} min ${two(s)} s`;
+    return m === 0 && step >= HOUR ? `${h} h` : `${h} h ${two(m)} min`;
   }
-  if (step < MINUTE) return `${d} d ${two(h)} h ${two(m)} m ${two(s)} s`;
-  if (step < HOUR) return `${d} d ${two(h)} h ${two(m)} m`;
+  if (step < MINUTE) return `${d} d ${two(h)} h ${two(m)} min ${two(s)} s`;
+  if (step < HOUR) return `${d} d ${two(h)} h ${two(m)} min`;
   return h === 0 ? `${d} d` : `${d} d ${two(h)} h`;
 }
 
