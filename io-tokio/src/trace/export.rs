@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 )]
 #[command(group(clap::ArgGroup::new("format").required(true)))]
 pub struct Export {
-    /// As trace events of Chrome, which https://ui.perfetto.dev shows: the only format so far, so it must be said
+    /// As trace events of Chrome, which ui.perfetto.dev shows: the only format so far, so it must be said
     #[arg(long, group = "format")]
     pub chrome: bool,
     /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
