@@ -5,6 +5,9 @@ mod source;
 
 use std::path::Path;
 
+/// Says to the program that its source was changed since the commit.
+const MODIFIED: &str = "LONGSHORE_MODIFIED";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build/source.rs");
@@ -20,8 +23,15 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     let (commit, seconds) = source::choose(git.as_ref(), of);
-    if let Some(commit) = commit {
+    if let Some(commit) = &commit {
         println!("cargo::rustc-env={}={commit}", source::COMMIT);
+    }
+    // Whoever says the commit answers for it.
+    if let Some(git) = git
+        && git.modified
+        && commit.as_ref() == Some(&git.commit)
+    {
+        println!("cargo::rustc-env={}=1", MODIFIED);
     }
     if let Some(seconds) = seconds {
         println!("cargo::rustc-env={}={seconds}", source::DATE);

@@ -11,6 +11,9 @@ pub(crate) const DATE: &str = "LONGSHORE_SOURCE_DATE";
 /// The same for all programs that are built: <https://reproducible-builds.org/specs/source-date-epoch/>.
 pub(crate) const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
+/// What the program is built from.
+const SOURCES: &[&str] = &["Cargo.lock", "Cargo.toml", "core", "io-tokio"];
+
 /// What git says.
 #[derive(Debug)]
 pub(crate) struct Git {
@@ -18,7 +21,9 @@ pub(crate) struct Git {
     pub(crate) commit: String,
     /// When it was made, in seconds since 1970.
     pub(crate) seconds: i64,
-    /// Files that change with it.
+    /// Whether what the program is built from was changed since.
+    pub(crate) modified: bool,
+    /// Files that change with it, and what the program is built from.
     pub(crate) watched: Vec<PathBuf>,
 }
 
@@ -36,10 +41,18 @@ pub(crate) fn of_git(top: &Path) -> Option<Git> {
     };
     let shown = said(&["log", "-1", "--no-show-signature", "--abbrev=12", "--format=%h %ct"])?;
     let (commit, seconds) = shown.split_once(' ')?;
+    let status = said(&[&["status", "--porcelain", "--untracked-files=no", "--"], SOURCES].concat())?;
     let path = |name: &str| Some(top.join(said(&["rev-parse", "--git-path", name])?));
     // The one changes with a checkout, the other with a commit too.
-    let watched = ["HEAD", "logs/HEAD"].into_iter().filter_map(path).filter(|path| path.exists()).collect();
-    Some(Git { commit: commit.to_owned(), seconds: seconds.parse().ok()?, watched })
+    let watched = ["HEAD", "logs/HEAD"].into_iter().filter_map(path);
+    let watched = watched.chain(SOURCES.iter().map(|source| top.join(source)));
+    let watched = watched.filter(|path| path.exists()).collect();
+    Some(Git {
+        commit: commit.to_owned(),
+        seconds: seconds.parse().ok()?,
+        modified: !status.is_empty(),
+        watched,
+    })
 }
 
 /// The commit and the date in seconds: what whoever builds says goes before what git says. What is no commit and no number is not said.

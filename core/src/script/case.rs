@@ -37,10 +37,31 @@ pub struct Search {
     found: Option<Case>,
     /// Lives that do not begin with a creation.
     headless: u64,
+    /// Made from the log of another daemon: no core decided what is in them.
+    imported: u64,
     lives: u64,
+    /// Events that were gone through.
+    events: u64,
+    /// Lives of which steps are missing, so that they were gone through up to there.
+    cut: u64,
     /// What is put in beside what the header says, for tests.
     #[cfg(feature = "canary")]
     bug: Option<super::bug::Bug>,
+}
+
+/// What a search has gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Lives that were gone through from their beginning.
+    pub lives: u64,
+    /// Lives that were left out, as they begin in their middle.
+    pub headless: u64,
+    /// Lives that were left out, as they were made from the log of another daemon.
+    pub imported: u64,
+    /// Events of those that were gone through.
+    pub events: u64,
+    /// How many of those were gone through up to a gap alone.
+    pub cut: u64,
 }
 
 #[derive(Debug)]
@@ -60,7 +81,10 @@ impl Search {
             life: None,
             found: None,
             headless: 0,
+            imported: 0,
             lives: 0,
+            events: 0,
+            cut: 0,
             #[cfg(feature = "canary")]
             bug: None,
         }
@@ -73,9 +97,10 @@ impl Search {
         Self { bug: Some(bug), ..self }
     }
 
-    /// How many lives were gone through from their beginning, and how many could not be, as they begin in their middle.
-    pub const fn lives(&self) -> (u64, u64) {
-        (self.lives, self.headless)
+    /// What was gone through so far, and what could not be.
+    pub const fn seen(&self) -> Seen {
+        let Self { lives, headless, imported, events, cut, .. } = *self;
+        Seen { lives, headless, imported, events, cut }
     }
 
     /// Takes one record. Returns whether a case is found; then nothing more is needed.
@@ -89,8 +114,9 @@ impl Search {
             }
             Record::Step(step) => self.step(step),
             Record::Gap(_) => {
-                if let Some(life) = &mut self.life {
+                if let Some(life) = self.life.as_mut().filter(|life| !life.broken_off) {
                     life.broken_off = true;
+                    self.cut += 1;
                 }
             }
             _ => {}
@@ -105,6 +131,10 @@ impl Search {
     }
 
     fn begin(&mut self, header: &Header) {
+        if header.is_imported() {
+            self.imported += 1;
+            return;
+        }
         if header.from.is_some() {
             self.headless += 1;
             return;
@@ -128,6 +158,7 @@ impl Search {
         if let Some(mut event) = step.event
             && life.addresses.translate(&mut event)
         {
+            self.events += 1;
             let fed = catch_unwind(AssertUnwindSafe(|| life.runner.feed(now, event).len()));
             let broken = match fed {
                 Ok(_) => first(life.runner.violations(), self.rule.as_deref()),

@@ -33,7 +33,7 @@ pub use address::Addresses;
 pub use bug::Bug;
 #[cfg(feature = "canary")]
 pub use case::held_to_with;
-pub use case::{Case, CaseError, PANIC, Search, held_to};
+pub use case::{Case, CaseError, PANIC, Search, Seen, held_to};
 pub use choose::{Bytes, Choose, Seeded};
 pub use exhaust::{Bounds, Explored};
 pub use heal::HEAL_BUDGET;

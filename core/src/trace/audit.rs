@@ -211,9 +211,8 @@ impl Audit {
     fn replayed(&mut self, at: Place, record: Record) -> Result<(), ReplayError> {
         let Self { replay, rules, fresh, findings, audited, middle, header, .. } = self;
         // Another version may do something else for good reasons.
-        let comparable = header
-            .as_ref()
-            .is_some_and(|header| header.core == env!("CARGO_PKG_VERSION") && header.format == FORMAT);
+        let comparable =
+            header.as_ref().is_some_and(|header| header.is_of_this_release() && header.format == FORMAT);
         replay.record(at.line, record, &mut |seen: Seen<'_>| {
             let Some(rules) = rules else { return };
             if std::mem::take(fresh)

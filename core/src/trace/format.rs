@@ -71,6 +71,21 @@ impl Header {
         Self { format: FORMAT, core, source: source.into(), seed, start, config, from: None }
     }
 
+    /// With the commit that the program was built from in the version of the core, as what semantic versioning calls build metadata:
+    /// `0.1.0+0123456789ab`. Without one, the version stays as it is.
+    #[must_use]
+    pub fn built_from(mut self, commit: Option<&str>) -> Self {
+        if let Some(commit) = commit {
+            self.core = format!("{}+{commit}", self.core);
+        }
+        self
+    }
+
+    /// Whether it was recorded by this release of the core, of whatever commit.
+    pub fn is_of_this_release(&self) -> bool {
+        self.core.split('+').next() == Some(env!("CARGO_PKG_VERSION"))
+    }
+
     /// Whether the trace was made from the log of another daemon, see [`IMPORTED`].
     pub fn is_imported(&self) -> bool {
         self.source == IMPORTED

@@ -410,7 +410,7 @@ impl Replay {
     }
 
     fn diverged(&self, line: u64, n: StepNumber, what: Difference) -> ReplayError {
-        let other = |header: &&Header| header.core != env!("CARGO_PKG_VERSION");
+        let other = |header: &&Header| !header.is_of_this_release();
         let recorded_by = self.header.as_ref().filter(other).map(|header| header.core.clone());
         let (life, context) = (self.report.all_lives, self.context.clone());
         ReplayError::Diverged(Box::new(Divergence { life, n, line, what, context, recorded_by }))

@@ -1,7 +1,7 @@
 //! `version`: other programs read it, so its form is fixed.
 
 use super::command::VersionOutput;
-use crate::identity::{cli_version, commit, source_date};
+use crate::identity::{cli_version, commit, is_modified, source, source_date};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -11,14 +11,15 @@ const UNKNOWN: &str = "unknown";
 /// The text with its line end.
 pub(super) fn text(program: Option<&OsString>, output: VersionOutput) -> String {
     let called = program.and_then(|p| Path::new(p).file_name()).and_then(|name| name.to_str());
-    let (commit, date) = (commit(), source_date());
+    let date = source_date();
     match output {
-        VersionOutput::Text => line(called == Some("multica"), commit, date.as_deref()),
+        VersionOutput::Text => line(called == Some("multica"), source().as_deref(), date.as_deref()),
         VersionOutput::Json => {
             let all = serde_json::json!({
                 "version": cli_version(),
                 "longshore": env!("CARGO_PKG_VERSION"),
-                "commit": commit.unwrap_or(UNKNOWN),
+                "commit": commit().unwrap_or(UNKNOWN),
+                "modified": is_modified(),
                 "date": date.as_deref().unwrap_or(UNKNOWN),
                 "os": os(),
                 "arch": arch(),
@@ -124,8 +125,13 @@ mod source_tests {
         assert!(of_git(dir.path()).is_none(), "no commit yet");
         git(dir.path(), &["commit", "-q", "--allow-empty", "-m", "m"]);
         let found = of_git(dir.path()).expect("a commit");
-        assert_eq!((found.commit.len(), found.seconds), (12, 1_700_000_000));
+        assert_eq!((found.commit.len(), found.seconds, found.modified), (12, 1_700_000_000, false));
         assert!(found.watched.len() == 2 && found.watched.iter().all(|path| path.exists()), "{found:?}");
+        std::fs::write(dir.path().join("Cargo.lock"), "").expect("written");
+        assert!(!of_git(dir.path()).expect("a commit").modified, "it is not known to git");
+        git(dir.path(), &["add", "Cargo.lock"]);
+        let changed = of_git(dir.path()).expect("a commit");
+        assert!(changed.modified && changed.watched.len() == 3, "{changed:?}");
         let below = dir.path().join("unpacked");
         std::fs::create_dir(&below).expect("made");
         assert!(of_git(&below).is_none(), "that commit is not of this source");
@@ -136,7 +142,7 @@ mod source_tests {
 
     #[test]
     fn what_whoever_builds_says_goes_first() {
-        let git = Git { commit: "0123456789ab".into(), seconds: 7, watched: Vec::new() };
+        let git = Git { commit: "0123456789ab".into(), seconds: 7, modified: false, watched: Vec::new() };
         let chosen = |said: &[(&str, &str)], git: Option<&Git>| {
             let of = |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
             choose(git, of)

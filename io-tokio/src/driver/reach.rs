@@ -6,13 +6,16 @@ use crate::http::{CallError, Limit, RejectKind};
 use longshore_core::effect::ApiCall;
 use longshore_core::event::ApiReply;
 use longshore_core::id::WorkspaceId;
+use longshore_core::story::RequestKind;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Where one route fails and all others work, the server is gone and back with every other request: that is told no more often.
+/// Where a route fails every other time, the server is gone and back with each request: that is told no more often.
 const APART: Duration = Duration::from_mins(1);
+/// What has not failed for so long, because nobody asks for it any more, fails no more.
+const STALE: Duration = Duration::from_mins(10);
 
 type Answer = Result<ApiReply, CallError>;
 
@@ -31,22 +34,20 @@ enum Needed {
     Registration(WorkspaceId),
 }
 
-/// Whether the server answers what it is asked, and since when another word of it is none too many.
+/// Whether the server answers what it is asked.
+///
+/// That one route works says nothing of another one: what was said is taken back by an answer to something that failed. If others still
+/// fail, they say so again.
 #[derive(Debug, Default)]
 struct Answering {
-    now: State,
-    quiet_until: Option<Instant>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// It answered the last request that it could answer.
-    #[default]
-    Well,
+    /// What failed when it was asked for last, and when.
+    failing: BTreeMap<RequestKind, Instant>,
     /// The last connection ended without an answer. One that the server was just closing does that too: it is not worth a word.
-    Doubtful,
-    /// It does not, and that was said.
-    Badly,
+    doubtful: bool,
+    /// That it does not was said.
+    told: bool,
+    /// Until then another word of it would be one too many.
+    quiet_until: Option<Instant>,
 }
 
 /// What one request tells of the server.
@@ -77,7 +78,7 @@ pub(super) fn note(host: &Host, call: &ApiCall, limit: &Limit, answer: &Answer) 
     if matches!(call, ApiCall::ClaimOver { .. }) {
         return;
     }
-    host.reach.note_reached(Sign::of(call, limit, answer), answer);
+    host.reach.note_reached(call.into(), Sign::of(call, limit, answer), answer);
     let needed = match call {
         ApiCall::Workspaces => Needed::List,
         ApiCall::Register { workspace, .. } => Needed::Registration(workspace.clone()),
@@ -107,28 +108,40 @@ impl Sign {
 
 impl Answering {
     /// Takes note of a sign at `now`, and tells what it is worth saying.
-    fn take(&mut self, sign: Sign, now: Instant) -> Option<Word> {
-        let (next, word) = match (self.now, sign) {
-            (same, Sign::None) => (same, None),
-            (State::Badly, Sign::Answered) => (State::Well, Some(Word::Back)),
-            (_, Sign::Answered) => (State::Well, None),
-            (State::Badly, _) => (State::Badly, None),
-            (State::Well, Sign::BrokeOff) => (State::Doubtful, None),
-            // Not said yet: the next one says it, once it is time.
-            (same, _) if self.quiet_until.is_some_and(|until| now < until) => (same, None),
-            (_, Sign::Failed | Sign::BrokeOff) => {
-                self.quiet_until = Some(now + APART);
-                (State::Badly, Some(Word::Gone))
+    fn take(&mut self, kind: RequestKind, sign: Sign, now: Instant) -> Option<Word> {
+        match sign {
+            Sign::None => None,
+            Sign::Answered => {
+                self.doubtful = false;
+                self.failing.retain(|_, at| now.saturating_duration_since(*at) < STALE);
+                if self.failing.remove(&kind).is_some() {
+                    self.failing.clear();
+                }
+                let is_back = self.told && self.failing.is_empty();
+                self.told &= !is_back;
+                is_back.then_some(Word::Back)
             }
-        };
-        self.now = next;
-        word
+            Sign::BrokeOff if !self.doubtful && self.failing.is_empty() => {
+                self.doubtful = true;
+                None
+            }
+            Sign::Failed | Sign::BrokeOff => {
+                self.failing.insert(kind, now);
+                // If it is too early, the next one says it.
+                if self.told || self.quiet_until.is_some_and(|until| now < until) {
+                    return None;
+                }
+                (self.told, self.quiet_until) = (true, Some(now + APART));
+                Some(Word::Gone)
+            }
+        }
     }
 }
 
 impl Reach {
-    fn note_reached(&self, sign: Sign, answer: &Answer) {
-        let word = self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(sign, Instant::now());
+    fn note_reached(&self, kind: RequestKind, sign: Sign, answer: &Answer) {
+        let word =
+            self.answering.lock().unwrap_or_else(PoisonError::into_inner).take(kind, sign, Instant::now());
         match (word, answer) {
             (Some(Word::Gone), Err(error)) => tracing::warn!(
                 %error,
@@ -188,40 +201,69 @@ mod tests {
         assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::None);
     }
 
-    #[test]
-    fn one_connection_that_ends_is_not_worth_a_word_but_the_next_one_is() {
-        let mut answering = Answering::default();
-        let now = Instant::now();
-        let said =
-            [Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None, Sign::BrokeOff, Sign::Answered]
-                .map(|sign| answering.take(sign, now));
-        assert_eq!(said, [None, None, None, None, Some(Word::Gone), Some(Word::Back)]);
+    fn said(signs: &[(RequestKind, Sign, u64)]) -> Vec<Word> {
+        let (mut answering, begun) = (Answering::default(), Instant::now());
+        let take = |(kind, sign, secs): &(RequestKind, Sign, u64)| {
+            answering.take(*kind, *sign, begun + Duration::from_secs(*secs))
+        };
+        signs.iter().filter_map(take).collect()
     }
 
     #[test]
-    fn one_route_that_fails_beside_others_that_work_is_told_once_a_minute() {
-        let mut answering = Answering::default();
-        let begun = Instant::now();
-        let said = (0..1000).filter_map(|n| {
-            let sign = if n % 2 == 0 { Sign::Failed } else { Sign::Answered };
-            answering.take(sign, begun + Duration::from_millis(120) * n)
-        });
-        assert_eq!(said.collect::<Vec<_>>(), [Word::Gone, Word::Back, Word::Gone, Word::Back]);
+    fn one_connection_that_ends_is_not_worth_a_word_but_the_next_one_is() {
+        let signs = |all: &[Sign]| all.iter().map(|sign| (RequestKind::Beat, *sign, 0)).collect::<Vec<_>>();
+        let few = signs(&[Sign::BrokeOff, Sign::Answered, Sign::BrokeOff, Sign::None]);
+        assert_eq!(said(&few), []);
+        assert_eq!(said(&[few, signs(&[Sign::BrokeOff])].concat()), [Word::Gone]);
+    }
+
+    #[test]
+    fn a_route_that_fails_beside_others_that_work_is_told_once_and_its_end_when_it_works() {
+        let (fails, works) = (RequestKind::Claim, RequestKind::Beat);
+        let mut signs: Vec<_> =
+            (0..900).flat_map(|n| [(fails, Sign::Failed, n), (works, Sign::Answered, n)]).collect();
+        assert_eq!(said(&signs), [Word::Gone]);
+        signs.push((fails, Sign::Answered, 900));
+        assert_eq!(said(&signs), [Word::Gone, Word::Back]);
+    }
+
+    #[test]
+    fn a_route_that_fails_every_other_time_is_told_once_a_minute() {
+        let sign = |n: u64| if n.is_multiple_of(2) { Sign::Failed } else { Sign::Answered };
+        let signs: Vec<_> = (0..120).map(|n| (RequestKind::Claim, sign(n), n)).collect();
+        assert_eq!(said(&signs), [Word::Gone, Word::Back, Word::Gone, Word::Back]);
+    }
+
+    #[test]
+    fn after_an_outage_the_first_answer_to_what_had_failed_is_told_as_its_end() {
+        let (claim, beat) = (RequestKind::Claim, RequestKind::Beat);
+        let down = [(claim, Sign::Failed, 0), (beat, Sign::Failed, 1), (claim, Sign::Failed, 2)];
+        assert_eq!(said(&[&down[..], &[(beat, Sign::Answered, 9)]].concat()), [Word::Gone, Word::Back]);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_fails_no_more() {
+        let failed = (RequestKind::Start, Sign::Failed, 0);
+        let answered = |secs| (RequestKind::Beat, Sign::Answered, secs);
+        assert_eq!(said(&[failed, answered(599)]), [Word::Gone]);
+        assert_eq!(said(&[failed, answered(600)]), [Word::Gone, Word::Back]);
     }
 
     proptest! {
         /// Whatever comes: that it is gone and that it is back are said in turn, the one at most once a minute and within a minute, the other
-        /// at once.
+        /// with an answer.
         #[test]
-        fn each_loss_is_told_once_and_so_is_its_end(signs in prop::collection::vec((0..4_u8, 0..40_u64), 0..60)) {
+        fn each_loss_is_told_once_and_so_is_its_end(
+            signs in prop::collection::vec((0..3_usize, 0..4_u8, 0..40_u64), 0..60),
+        ) {
             let mut answering = Answering::default();
             let mut now = Instant::now();
             let mut told_gone = false;
             let mut told_at = None;
-            for (sign, later) in signs {
+            for (kind, sign, later) in signs {
                 now += Duration::from_secs(later);
                 let sign = [Sign::Answered, Sign::BrokeOff, Sign::Failed, Sign::None][usize::from(sign)];
-                match answering.take(sign, now) {
+                match answering.take(RequestKind::ALL[kind], sign, now) {
                     Some(Word::Back) => {
                         prop_assert!(told_gone && sign == Sign::Answered);
                         told_gone = false;
@@ -233,12 +275,14 @@ mod tests {
                     }
                     None => {}
                 }
-                match sign {
-                    Sign::Answered => prop_assert!(!told_gone),
-                    Sign::Failed => prop_assert!(told_gone || told_at.is_some_and(|at| now - at < APART)),
-                    Sign::BrokeOff | Sign::None => {}
+                if sign == Sign::Failed {
+                    prop_assert!(told_gone || told_at.is_some_and(|at| now - at < APART));
                 }
             }
+            for kind in RequestKind::ALL {
+                answering.take(*kind, Sign::Answered, now);
+            }
+            prop_assert!(!answering.told, "once all is answered, nothing is left to be taken back");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is recorded of the core's history, and where.
 
+use crate::identity::source;
 use crate::trace_sink::{Closed, Sink, SinkError, Tap};
 use longshore_core::config::Config;
 use longshore_core::daemon::Daemon;
@@ -101,7 +102,7 @@ impl Tapes {
     ) -> Result<Self, SinkError> {
         let mut all = Vec::new();
         for record in records {
-            let header = Header::new("daemon", config.clone(), seed, now);
+            let header = Header::new("daemon", config.clone(), seed, now).built_from(source().as_deref());
             match record {
                 Record::Whole(path) => {
                     all.push(Tape { sink: Sink::file(path, header, first)?, file: Some(path.clone()) });

@@ -4,7 +4,7 @@ mod id_file;
 mod version;
 
 pub use id_file::IdentityError;
-pub use version::{COMPATIBLE_WITH, cli_version, commit, source_date};
+pub use version::{COMPATIBLE_WITH, cli_version, commit, is_modified, source, source_date};
 
 use crate::config::{Profile, Settings};
 use std::collections::BTreeSet;

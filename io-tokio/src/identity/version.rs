@@ -11,6 +11,20 @@ pub fn commit() -> Option<&'static str> {
     })
 }
 
+/// Whether the source that was built was changed since that commit, as far as git saw.
+pub fn is_modified() -> bool {
+    option_env!("LONGSHORE_MODIFIED").is_some()
+}
+
+/// The commit for a person, and for recordings: with `-modified` if the source was not that of the commit alone.
+pub fn source() -> Option<String> {
+    Some(source_of(commit()?, is_modified()))
+}
+
+fn source_of(commit: &str, modified: bool) -> String {
+    format!("{commit}{}", if modified { "-modified" } else { "" })
+}
+
 /// The day of that commit in UTC, as `2026-01-31`, or of `SOURCE_DATE_EPOCH` where the build had that. It says nothing of when the build ran,
 /// so that the same source makes the same program.
 pub fn source_date() -> Option<String> {
@@ -36,6 +50,12 @@ pub fn cli_version() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_that_was_changed_is_not_that_of_its_commit() {
+        assert_eq!(source_of("0123456789ab", false), "0123456789ab");
+        assert_eq!(source_of("0123456789ab", true), "0123456789ab-modified");
+    }
 
     #[test]
     fn a_day_is_that_of_utc() {

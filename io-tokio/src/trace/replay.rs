@@ -4,6 +4,7 @@ use super::input::Input;
 use super::rebase::rebase;
 use super::step_name::StepName;
 use super::words::count;
+use crate::identity::source;
 use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -161,7 +162,8 @@ fn of_life(life: u64) -> String {
 
 /// `whole` says whether all of the trace was read, `damaged` whether something of it is lost.
 fn summary(report: &Report, whole: bool, damaged: bool, out: &mut dyn Write) -> io::Result<()> {
-    let here = env!("CARGO_PKG_VERSION");
+    let own = env!("CARGO_PKG_VERSION");
+    let here = source().map_or_else(|| own.to_owned(), |source| format!("{own}+{source}"));
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
     if let Some(n) = report.from_checkpoint {

@@ -6,7 +6,7 @@ use super::input::Input;
 use super::words::count;
 use crate::cli::Exit;
 use crate::stop_flag;
-use longshore_core::script::{Case, Search, regression_test};
+use longshore_core::script::{Case, Search, Seen, regression_test};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,6 +67,11 @@ pub fn shrink(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|end| end == "rs");
+    if let Some(path) = asked.out.as_ref().filter(|path| is_rust(path) && !asked.as_test) {
+        let path = path.display();
+        return refused(&format!("{path} is a name for Rust, and would become a trace: add --as-test"), err);
+    }
     let file = asked.out.as_ref().map(|path| Destination::create(Some(&cwd.join(path)))).transpose();
     let file = match file {
         Ok(file) => file,
@@ -80,23 +85,35 @@ pub fn shrink(
         && !search.record(record)
     {}
     input.say(err)?;
-    let (lives, headless) = search.lives();
+    let seen = search.seen();
+    if let Seen { lives: 0, imported: 1.., .. } = seen {
+        return refused(
+            "it was made from the log of another daemon: no core decided what is in it, so none can be tried on it; `trace check` judges it",
+            err,
+        );
+    }
+    let headless = seen.headless;
     if headless > 0 {
         let begin = count(headless, "segment begins", "segments begin");
         let were = if headless == 1 { "was" } else { "were" };
         writeln!(err, "warning: {begin} in the middle of a life, and {were} left out")?;
     }
-    if lives == 0 {
+    if seen.lives == 0 {
         return refused(
             "no life is there from its beginning: the whole of it is needed, as by --record",
             err,
         );
     }
     let Some(case) = search.finish() else {
-        let (what, lives) = (asked.rule.unwrap_or("a rule"), count(lives, "life", "lives"));
+        if seen.events == 0 && seen.cut > 0 {
+            return refused("the steps after the beginning are missing: nothing could be tried", err);
+        }
+        let what = asked.rule.unwrap_or("a rule");
+        let (events, lives) = (count(seen.events, "event", "events"), count(seen.lives, "life", "lives"));
+        let cut = if seen.cut > 0 { ", up to what is missing" } else { "" };
         writeln!(
             err,
-            "this core does not break {what} over the events of {lives}; if the core that recorded did, use that version"
+            "this core does not break {what} over {events} of {lives}{cut}; if the core that recorded did, use that version"
         )?;
         return Ok(Exit::Failed);
     };
@@ -182,7 +199,12 @@ mod tests {
         let asked = Shrink { rule: Some("I5"), ..Shrink::default() };
         let (exit, out, err) = run(&recorded(6, 120), &asked);
         assert_eq!((exit, out.as_str()), (Exit::Failed, ""));
-        assert!(err.starts_with("this core does not break I5 over the events of 1 life; if"), "{err}");
+        assert!(err.starts_with("this core does not break I5 over 120 events of 1 life; if"), "{err}");
+        let lines = recorded(6, 120);
+        let cut: Vec<_> = lines.lines().enumerate().filter(|(n, _)| *n != 60).map(|(_, line)| line).collect();
+        let (exit, _, err) = run(&cut.join("\n"), &asked);
+        assert_eq!(exit, Exit::Failed);
+        assert!(err.contains(" of 1 life, up to what is missing; if") && !err.contains(" 120 "), "{err}");
     }
 
     #[test]
@@ -198,6 +220,20 @@ mod tests {
         let (exit, _, err) = run(&middle, &Shrink::default());
         assert_eq!(exit, Exit::Code(2));
         assert!(err.contains("no life is there from its beginning"), "{err}");
+        let lines = recorded(6, 9);
+        let late = |n: &usize| !(1..6).contains(n);
+        let cut: Vec<_> = lines.lines().enumerate().filter(|(n, _)| late(n)).map(|(_, line)| line).collect();
+        let (exit, _, err) = run(&cut.join("\n"), &Shrink::default());
+        assert_eq!(exit, Exit::Code(2));
+        assert!(err.contains("nothing could be tried"), "{err}");
+        let imported = recorded(6, 9).replacen("\"source\":\"test\"", "\"source\":\"imported\"", 1);
+        let (exit, _, err) = run(&imported, &Shrink::default());
+        assert_eq!(exit, Exit::Code(2));
+        assert!(err.contains("made from the log of another daemon"), "{err}");
+        let (exit, out, err) =
+            run(&recorded(6, 9), &Shrink { out: Some("small.rs".into()), ..Shrink::default() });
+        assert_eq!((exit, out.as_str()), (Exit::Code(2), ""));
+        assert!(err.contains("small.rs is a name for Rust"), "{err}");
     }
 
     #[test]
