@@ -60,7 +60,7 @@ pub mod reason;
 pub mod rng;
 mod roots;
 mod runtimes;
-mod said;
+pub mod said;
 pub mod script;
 mod shutdown;
 #[cfg(feature = "sim")]
