@@ -27,6 +27,7 @@
 //! | [`plane`] | a control plane as a pure machine |
 //! | [`trace`] | histories as JSON lines, and their replay |
 //! | [`story`] | what a trace tells: lives, tasks, slots, requests, and how they belong together |
+//! | [`said`] | the words of the vocabulary, as a person reads them |
 //! | [`observe`] | every rule, checked from outside, and the catalogue of all invariants |
 //! | [`script`] | a small world for a daemon: for seeds, property tests, fuzzers and exhaustive search; makes failing histories small |
 //! | `sim` | a large world in virtual time (feature `sim`) |
@@ -60,7 +61,7 @@ pub mod reason;
 pub mod rng;
 mod roots;
 mod runtimes;
-mod said;
+pub mod said;
 pub mod script;
 mod shutdown;
 #[cfg(feature = "sim")]

@@ -1,4 +1,4 @@
-//! How the core's own vocabulary is said to a person, where a rule tells what was done against it.
+//! How the core's own vocabulary is said to a person.
 
 use crate::effect::{
     ApiCall, Effect, ExitCause, FsCall, GateAnswer, ReportKind, RuntimeChange, StopPhase, WsCmd,
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The name that a trace has for a plain value, with spaces: `awaiting root`.
-pub(crate) fn name(of: &impl Serialize) -> String {
+pub fn name(of: &impl Serialize) -> String {
     match serde_json::to_value(of) {
         Ok(serde_json::Value::String(name)) => name.replace('_', " "),
         Ok(other) => other.to_string(),

@@ -164,7 +164,7 @@ async fn serve(
     let (settings, redactor) = settle(target, &start.flags, env, cwd)?;
     let pid_file = Place::of(&settings).pid_file();
     let token = redactor.register(&settings.token);
-    let whole = start.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
+    let whole = start.record.as_ref().map(|file| Record::whole(file, cwd));
     let records = whole.into_iter().chain(flight_recorder(&settings)).collect();
     let on_sigterm = settings.on_sigterm;
     // Once the daemon is put together it records, and whatever ends it says so there.

@@ -16,6 +16,7 @@ use crate::ledger::{Found, LedgerError, Store};
 use crate::log::Redactor;
 use crate::owner::{Owner, OwnerError};
 use crate::prepare::{self, PrepareError};
+use crate::signals::log_stop;
 use crate::supervise::Launcher;
 use crate::supervise::asked::{self, ASKED_VARIABLE};
 use longshore_core::config::{ClaimMode, Config};
@@ -218,6 +219,7 @@ impl Service {
         let events = driver.events();
         let wishes = tokio::spawn(async move {
             while let Some(ShutdownRequest { how }) = wishes.recv().await {
+                log_stop("the local HTTP port", how);
                 drop(events.send(Event::Stop { how }).await);
             }
         });

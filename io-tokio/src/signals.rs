@@ -12,10 +12,31 @@ pub(crate) async fn stop_on_signals(
     events: mpsc::Sender<Event>,
 ) {
     loop {
-        let how = wanted(signals.which().await, on_sigterm);
+        let signal = signals.which().await;
+        let how = wanted(signal, on_sigterm);
+        log_stop(by(signal), how);
         if events.send(Event::Stop { how }).await.is_err() {
             return;
         }
+    }
+}
+
+/// Says in the log that a stop is asked for, and by what.
+pub(crate) fn log_stop(by: &str, how: StopKind) {
+    let how = match how {
+        StopKind::Drain { .. } => "drain",
+        StopKind::Restart => "restart",
+        _ => "stop",
+    };
+    tracing::info!(by, how, "asked to stop");
+}
+
+/// A signal by its name.
+const fn by(signal: Interrupt) -> &'static str {
+    match signal {
+        Interrupt::CtrlC => "SIGINT",
+        Interrupt::Terminate => "SIGTERM",
+        Interrupt::HangUp => "SIGHUP",
     }
 }
 

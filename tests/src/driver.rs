@@ -82,7 +82,7 @@ impl DriverUnderTest {
             settings,
         };
         let (health, watched) = watch::channel(HealthSnapshot::default());
-        let records: Vec<_> = home.record().map(|file| Record::Whole(file.to_owned())).into_iter().collect();
+        let records: Vec<_> = home.record().map(|file| Record::whole(file, file)).into_iter().collect();
         let driver = Driver::new(parts, config, Seed(1), &records, health).expect("a core");
         let (events, host) = (driver.events(), driver.host().clone());
         let running = tokio::spawn(driver.run());

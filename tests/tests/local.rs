@@ -109,6 +109,18 @@ fn a_machine_without_claude_is_told_what_to_do_and_nothing_is_left() {
     let output = local(&bench, &["Do it."]).env("MULTICA_CLAUDE_PATH", "/missing/claude").output();
     let (_, err) = texts(&output.expect("it ran"));
     assert!(err.contains("/missing/claude is no program"), "{err}");
+    // What would have been recorded is in nobody's way when there is one.
+    for _ in 0..2 {
+        let output = local(&bench, &["Do it.", "--record", "run.jsonl"]).env("PATH", bench.path()).output();
+        let (_, err) = texts(&output.expect("it ran"));
+        assert!(err.starts_with("error: claude was not found"), "{err}");
+        assert!(!bench.path().join("run.jsonl").exists());
+    }
+    // Nothing of somebody else is removed.
+    std::fs::write(bench.path().join("mine"), "mine").expect("written");
+    let output = local(&bench, &["Do it.", "--record", "mine"]).env("PATH", bench.path()).output();
+    assert!(texts(&output.expect("it ran")).1.starts_with("error: mine exists already"));
+    assert_eq!(std::fs::read(bench.path().join("mine")).expect("there"), b"mine");
     assert_eq!(bench.processes(), [""; 0]);
     assert!(places(&bench).is_empty());
 }
@@ -328,7 +340,11 @@ fn a_run_that_was_killed_goes_on_with_the_agent_that_ran_on_and_is_done_once() {
     );
     assert_eq!(places(&bench).len(), 1);
     let none = local(&bench, &["--resume", "nowhere"]).output().expect("it ran");
-    assert!(texts(&none).1.contains("nowhere: this is no directory of a run"), "{}", texts(&none).1);
+    assert!(
+        texts(&none).1.starts_with("error: --resume nowhere: this is no directory of a run"),
+        "{}",
+        texts(&none).1
+    );
     assert_eq!(bench.processes(), [""; 0]);
 }
 
@@ -349,8 +365,8 @@ fn a_copy_of_a_run_is_refused_and_its_original_goes_on() {
     let output = local(&bench, &["--resume", "copy"]).output().expect("it ran");
     let (out, err) = texts(&output);
     assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
-    let told = format!("this is a copy of {}", place.display());
-    assert!(err.contains(&told) && err.contains("copy/origin"), "{err}");
+    let told = format!("error: --resume copy: this is a copy of {}", place.display());
+    assert!(err.starts_with(&told) && err.contains(" remove copy/origin and"), "{err}");
     std::fs::write(&gate, "").expect("written");
     let output = local(&bench, &["--resume", place.to_str().expect("text")]).output().expect("it ran");
     let (out, err) = texts(&output);
@@ -372,7 +388,7 @@ fn a_run_is_recorded_where_that_is_wanted_and_nothing_is_written_over() {
     let before = std::fs::read(bench.path().join("run.jsonl")).expect("a trace");
     let refused = recorded();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(texts(&refused).1.contains("run.jsonl"), "{}", texts(&refused).1);
+    assert!(texts(&refused).1.starts_with("error: run.jsonl exists already"), "{}", texts(&refused).1);
     assert_eq!(std::fs::read(bench.path().join("run.jsonl")).expect("a trace"), before);
     assert_eq!((bench.processes().len(), places(&bench).len()), (0, 1));
 }
@@ -452,9 +468,9 @@ fn a_recording_that_is_incomplete_is_told_at_the_end() {
         (Some(0), "Done.\n"),
         "what was asked for is done: {err}"
     );
-    let told = format!("warning: the recording {} is incomplete: ", file.display());
     assert!(
-        err.contains(&told) && err.contains("(the file was removed while it was recorded to)\n"),
+        err.contains("warning: the recording run.jsonl is incomplete: ")
+            && err.contains("(the file was removed while it was recorded to)\n"),
         "{err}"
     );
     assert_eq!(bench.processes(), [""; 0]);

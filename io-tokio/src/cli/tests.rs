@@ -218,9 +218,11 @@ fn a_moment_that_is_none_is_told_without_advice_that_leads_astray() {
 fn every_trace_command_says_how_it_ends_or_what_it_is_for() {
     let all = ran("trace --help", &Env::default()).1;
     assert!(all.contains("Exit codes:\n  0 ") && all.contains("longshore trace show run.jsonl.gz"), "{all}");
-    for name in ["replay", "show", "stats", "diff", "export", "render", "check", "shrink"] {
+    let read = ["replay", "show", "stats", "diff", "export", "render", "check", "shrink"];
+    for name in read.into_iter().chain(["dump", "import", "simulate"]) {
         let help = ran(&format!("trace {name} --help"), &Env::default()).1;
         assert!(help.contains("Exit code: 0"), "{help}");
+        assert_eq!(help.contains("or a tar archive of it"), read.contains(&name), "{help}");
     }
 }
 

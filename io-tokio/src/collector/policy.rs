@@ -35,6 +35,18 @@ pub enum Verdict {
     All,
 }
 
+impl Verdict {
+    /// In a word, for people.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "nothing",
+            Self::Managed => "managed",
+            Self::Artifacts => "artifacts",
+            Self::All => "all",
+        }
+    }
+}
+
 /// Why all of it may go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {

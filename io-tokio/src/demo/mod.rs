@@ -5,6 +5,7 @@
 //! protocol. The user's settings, home and agent CLIs are not touched. All state is in a new directory of the system's temporary
 //! one, whose path is printed and which stays.
 
+mod called;
 mod progress;
 mod report;
 
@@ -18,9 +19,10 @@ use crate::local::refuse_server;
 use crate::log::{self, Redactor};
 use crate::plane::scenario::{Scenario, Staged, demo_tasks};
 use crate::plane::{Refusal, Server};
+use called::called;
 use longshore_core::effect::ExitReport;
 use progress::{Glance, Progress};
-use report::Row;
+use report::{Row, Told};
 use std::error::Error;
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
@@ -63,23 +65,26 @@ pub enum DemoError {
 /// If the demo cannot be set up, or its daemon breaks.
 pub async fn run(demo: &cli::Demo, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     refuse_server(&demo.flags, "demo")?;
-    let record = demo.record.as_ref().map(|file| cwd.join(file));
-    if let Some(file) = record.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
+    let there = |file: &&PathBuf| cwd.join(file).symlink_metadata().is_ok();
+    if let Some(file) = demo.record.as_ref().filter(there) {
         return Err(DemoError::Exists(file.clone()).into());
     }
     let mut interrupts = Interrupts::catch()?;
     let parent = env.path("TMPDIR").map_or_else(std::env::temp_dir, |dir| cwd.join(dir));
     let place = Place::make(&parent, "longshore-demo-")?;
     let begun = Instant::now();
-    let traces: Vec<PathBuf> = std::iter::once(place.dir().join(TRACE)).chain(record).collect();
-    let embedded = match begin(demo, env, &place, &traces).await {
+    let traces: Vec<PathBuf> = std::iter::once(place.dir().join(TRACE)).chain(demo.record.clone()).collect();
+    let records = traces.iter().map(|trace| Record::whole(trace, cwd)).collect();
+    let embedded = match begin(demo, env, &place, records).await {
         Ok(embedded) => embedded,
         // Nothing has happened in the directory, and it goes.
         Err(error) => return Err(error),
     };
     place.keep();
     let recordings = embedded.recordings.clone();
-    let shown = show(embedded, begun, &place, &traces, &mut interrupts).await;
+    let program = called(std::env::args_os().next().as_deref(), cwd);
+    let told = Told { place: &place, traces: &traces, program: &program };
+    let shown = show(embedded, begun, &told, &mut interrupts).await;
     for incomplete in recordings.incomplete() {
         tell(&format!("warning: {incomplete}"));
     }
@@ -94,7 +99,7 @@ async fn begin(
     demo: &cli::Demo,
     env: &Env,
     place: &Place,
-    traces: &[PathBuf],
+    records: Vec<Record>,
 ) -> Result<Embedded, Box<dyn Error + Send + Sync>> {
     let env = environment(env, place)?;
     let mut settings = Settings::load(&demo.flags, &env, place.dir())?;
@@ -104,7 +109,6 @@ async fn begin(
     settings.min_free_space = None;
     let redactor = Redactor::default();
     log::init_to(place.open_log()?, settings.log_format, settings.log_level, redactor.clone())?;
-    let records = traces.iter().cloned().map(Record::Whole).collect();
     let workspace = ("demo", "Demo");
     let wanted = Wanted { settings, place, env: &env, workspace, database: None, records, redactor };
     Ok(Embedded::start(wanted).await?)
@@ -113,8 +117,7 @@ async fn begin(
 async fn show(
     mut embedded: Embedded,
     begun: Instant,
-    place: &Place,
-    traces: &[PathBuf],
+    told: &Told<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<Exit, Box<dyn Error + Send + Sync>> {
     let scenarios = demo_tasks();
@@ -132,7 +135,7 @@ async fn show(
     let ended = daemon.stop(PATIENCE, interrupts).await?;
     let rows = rows(&scenarios, &played, &server, &ended);
     server.stop().await;
-    let text = report::text(&rows, place, traces, &recordings.incomplete());
+    let text = report::text(&rows, told, &recordings.incomplete());
     // Nobody reads it: then the exit code says it all.
     let _ = io::stdout().write_all(text.as_bytes());
     match report::complaint(&rows, played.cut) {

@@ -114,8 +114,18 @@ fn trouble(
     }
 }
 
+/// What people are told of.
+pub(super) struct Told<'a> {
+    pub(super) place: &'a Place,
+    /// Its own trace, in its directory, and the copies that were asked for.
+    pub(super) traces: &'a [PathBuf],
+    /// This program, as it is to be typed.
+    pub(super) program: &'a str,
+}
+
 /// All that there is to say on standard output.
-pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf], incomplete: &[Incomplete]) -> String {
+pub(super) fn text(rows: &[Row], told: &Told<'_>, incomplete: &[Incomplete]) -> String {
+    let Told { place, traces, program } = told;
     let mut text = format!("\n{}\n\n{LEGEND}\n\nWork directories\n", table(rows).trim_fmt());
     for row in rows {
         if let Some(dir) = &row.work_dir {
@@ -126,10 +136,9 @@ pub(super) fn text(rows: &[Row], place: &Place, traces: &[PathBuf], incomplete: 
     let lacks = |trace: &PathBuf| {
         if incomplete.iter().any(|incomplete| incomplete.path == *trace) { " (incomplete)" } else { "" }
     };
-    // The first is the demo's own, in its directory.
     if let Some((own, copies)) = traces.split_first() {
         let _ = writeln!(text, "Trace  {}{}", own.display(), lacks(own));
-        let _ = writeln!(text, "       the whole run, step by step: longshore trace show {}", own.display());
+        let _ = writeln!(text, "       the whole run, step by step: {program} trace show {}", own.display());
         for copy in copies {
             let _ = writeln!(text, "       the same was recorded to {}{}", copy.display(), lacks(copy));
         }

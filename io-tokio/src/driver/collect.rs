@@ -108,7 +108,7 @@ pub(super) async fn free(host: &Arc<Host>, call: &CollectCall) -> Result<FsReply
     });
     match freed.await {
         Ok(Ok(freed)) if freed.failed == 0 => {
-            tracing::info!(%root, ?verdict, bytes = freed.bytes, entries = freed.entries, "collected");
+            tracing::info!(%root, freed = verdict.as_str(), bytes = freed.bytes, entries = freed.entries, "collected");
             Ok(FsReply::Done)
         }
         Ok(Ok(freed)) => {

@@ -4,6 +4,7 @@ use super::absent;
 use crate::book::Book;
 use longshore_core::effect::{EndReason, ExitReport, Fact, ReportKind};
 use longshore_core::event::ClaimKey;
+use longshore_core::said::name;
 use std::time::{Duration, Instant};
 
 /// That the server takes nothing, and that it does again, is said this often at most.
@@ -73,7 +74,9 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::Unusable { count } => {
             tracing::error!(count, "claimed tasks cannot be named to the server; they time out there");
         }
-        Fact::Phase { claim, phase } => tracing::debug!(task = task(claim), ?phase, "task moved on"),
+        Fact::Phase { claim, phase } => {
+            tracing::debug!(task = task(claim), phase = name(phase), "task moved on");
+        }
         Fact::Ending { claim, why } => match why {
             EndReason::Server => {
                 tracing::info!(task = task(claim), "the server has ended the task; its run is ended");
@@ -103,7 +106,7 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         ),
         Fact::ReportSuperseded { claim, status } => tracing::error!(
             task = task(claim),
-            ?status,
+            status = name(status),
             "the server has given the task to somebody else meanwhile, and does not take this run's report: what the run did is in its directory"
         ),
         // Said once, by whoever saw the answer.
@@ -155,12 +158,16 @@ pub(super) fn log(book: &Book, fact: &Fact) {
         Fact::PerRuntimeClaims => {
             tracing::info!("the server has no common claim for all runtimes; each asks for itself");
         }
-        Fact::Collected { root, what, ok: true } => tracing::info!(%root, ?what, "a directory was freed"),
-        Fact::Collected { root, what, .. } => tracing::warn!(%root, ?what, "a directory could not be freed"),
+        Fact::Collected { root, what, ok: true } => {
+            tracing::info!(%root, what = name(what), "a directory was freed");
+        }
+        Fact::Collected { root, what, .. } => {
+            tracing::warn!(%root, what = name(what), "a directory could not be freed");
+        }
         Fact::Uncollected { left } => {
             tracing::info!(left, "more directories are there to be freed than one round takes");
         }
-        Fact::Stopping { phase } => tracing::info!(?phase, "stopping"),
+        Fact::Stopping { phase } => tracing::info!(phase = name(phase), "stopping"),
         Fact::Stray { total } => tracing::debug!(total, "events that fitted nothing"),
         // Among them that access is lost or back, which is said elsewhere, and not each time.
         _ => {}
@@ -175,5 +182,5 @@ pub(super) fn log_exit(report: &ExitReport) {
     for task in &report.kept {
         tracing::info!(%task, "the task's run goes on; the next daemon takes it over");
     }
-    tracing::info!(cause = ?report.cause, "daemon ends");
+    tracing::info!(cause = name(&report.cause), "daemon ends");
 }

@@ -10,7 +10,7 @@ use longshore_core::rng::Seed;
 use longshore_core::time::Now;
 use longshore_core::trace::Header;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Somewhere to record to.
@@ -24,7 +24,19 @@ pub enum Record {
         budget: u64,
     },
     /// The whole history in a new file. If it cannot be made, the daemon does not start.
-    Whole(PathBuf),
+    Whole {
+        /// Where it is made.
+        path: PathBuf,
+        /// What it is called in what is said to people.
+        name: PathBuf,
+    },
+}
+
+impl Record {
+    /// A whole history in the file that is called so by who asked for it; a relative name is below `cwd`.
+    pub fn whole(name: &Path, cwd: &Path) -> Self {
+        Self::Whole { path: cwd.join(name), name: name.to_owned() }
+    }
 }
 
 /// What the last line of a recording says of an end that the core wanted.
@@ -40,7 +52,7 @@ pub(super) const fn last_words(cause: ExitCause) -> &'static str {
 /// A recording of a whole run in which something is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomplete {
-    /// Its file.
+    /// Its file, as it is called.
     pub path: PathBuf,
     /// Steps of the run, its beginning included.
     pub steps: u64,
@@ -82,7 +94,7 @@ impl Recordings {
     }
 }
 
-/// One recording, and its file if it is of the whole run.
+/// One recording, and what its file is called if it is of the whole run.
 struct Tape {
     sink: Sink,
     file: Option<PathBuf>,
@@ -104,8 +116,9 @@ impl Tapes {
         for record in records {
             let header = Header::new("daemon", config.clone(), seed, now).built_from(source().as_deref());
             match record {
-                Record::Whole(path) => {
-                    all.push(Tape { sink: Sink::file(path, header, first)?, file: Some(path.clone()) });
+                Record::Whole { path, name } => {
+                    let sink = Sink::file(path, header, first).map_err(|error| error.called(name))?;
+                    all.push(Tape { sink, file: Some(name.clone()) });
                 }
                 Record::Flight { dir, budget } => match Sink::flight(dir, *budget, header, first) {
                     Ok(sink) => all.push(Tape { sink, file: None }),

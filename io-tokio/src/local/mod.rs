@@ -33,7 +33,7 @@ use place::{IGNORE, LOG, Place};
 use speech::{Speech, one_line, plain};
 use std::error::Error;
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,14 +67,14 @@ pub enum LocalError {
     /// The run was cut off before it had a task.
     #[error(
         "--resume {place}: nothing is known of a task there: the run was cut off before it had one, or its queue.redb was damaged and has been put aside \
-         ({place}/daemon.log says so); an agent that was still at work has been ended; start it anew with its prompt", place = .0.display()
+         ({log} says so); an agent that was still at work has been ended; start it anew with its prompt", place = .0.display(), log = .0.join(LOG).display()
     )]
     NothingLeft(PathBuf),
     /// The directory is a copy.
     #[error(
         "--resume {copy}: this is a copy of {original}, to which an agent may belong that is still at work; go on with that one: --resume {original}. To \
-         go on with the copy all the same, see that no agent of the run is at work, remove {copy}/origin and try again", copy = copy.display(),
-        original = original.display()
+         go on with the copy all the same, see that no agent of the run is at work, remove {origin} and try again", copy = copy.display(),
+        original = original.display(), origin = copy.join("origin").display()
     )]
     Copy {
         /// The copy.
@@ -85,8 +85,8 @@ pub enum LocalError {
     /// The directory is a copy, and what it is a copy of is gone.
     #[error(
         "--resume {copy}: this is a copy of a run's directory, such as one that was restored from a backup: the run was at work as {made_as}, and that \
-         directory is not there any more. An agent of the run may still be at work; when you have seen that none is, remove {copy}/origin and try again",
-        copy = copy.display(), made_as = made_as.display()
+         directory is not there any more. An agent of the run may still be at work; when you have seen that none is, remove {origin} and try again",
+        copy = copy.display(), made_as = made_as.display(), origin = copy.join("origin").display()
     )]
     Restored {
         /// The copy.
@@ -96,8 +96,8 @@ pub enum LocalError {
     },
     /// It cannot be told whether the directory is a copy.
     #[error(
-        "--resume {place}: it cannot be told whether this is a copy of the run's directory: {source}; if it is none, remove {place}/origin and try again",
-        place = place.display()
+        "--resume {place}: it cannot be told whether this is a copy of the run's directory: {source}; if it is none, remove {origin} and try again",
+        place = place.display(), origin = place.join("origin").display()
     )]
     Origin {
         /// The directory.
@@ -115,9 +115,9 @@ pub enum LocalError {
     Embedded(#[from] EmbeddedError),
 }
 
-/// Refuses a copy of a run's directory.
-fn original(place: Place) -> Result<Place, LocalError> {
-    let copy = || place.dir().to_owned();
+/// Refuses a copy of a run's directory, which is called so.
+fn original(place: Place, name: &Path) -> Result<Place, LocalError> {
+    let copy = || name.to_owned();
     match place.origin() {
         Ok(Origin::Own) => Ok(place),
         Ok(Origin::CopyOf(original)) => Err(LocalError::Copy { copy: copy(), original }),
@@ -136,10 +136,10 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     let mut settings = Settings::load(&local.flags, env, cwd)?;
     let place = match (&local.resume, &local.dir) {
         (Some(dir), _) => {
-            let dir = cwd.join(dir);
-            original(Place::of_earlier(&dir).ok_or(LocalError::NoRun(dir))?)?
+            let place = Place::of_earlier(&cwd.join(dir)).ok_or_else(|| LocalError::NoRun(dir.clone()))?;
+            original(place, dir)?
         }
-        (None, Some(dir)) => below(&cwd.join(dir))?,
+        (None, Some(dir)) => below(dir, cwd)?,
         (None, None) => Place::make(&service::state_dir(&settings).join("local"), "local-")?,
     };
     place.settle(&mut settings);
@@ -148,7 +148,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let whole = local.record.as_ref().map(|file| Record::Whole(cwd.join(file)));
+    let whole = local.record.as_ref().map(|file| Record::whole(file, cwd));
     let records = whole.into_iter().chain(service::flight_recorder(&settings)).collect();
     let wanted = Wanted {
         settings,
@@ -162,7 +162,7 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
     // Until the daemon is ready, a new directory goes again with whatever ends this.
     let mut embedded = Embedded::start(wanted).await?;
     let _incomplete = TellsIncomplete(embedded.recordings.clone());
-    let earlier = match local.resume {
+    let earlier = match &local.resume {
         None => None,
         Some(_) => Some(embedded.server.tasks().into_iter().max_by_key(|row| row.order)),
     };
@@ -170,7 +170,8 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
         // By then it has looked at what is left of the run; a stop ends that.
         let _ = embedded.ready().await;
         let _ = embedded.daemon.stop(PATIENCE, &mut interrupts).await;
-        return Err(LocalError::NothingLeft(place.dir().to_owned()).into());
+        let name = local.resume.as_deref().unwrap_or_else(|| place.dir());
+        return Err(LocalError::NothingLeft(name.to_owned()).into());
     }
     let with_log = |error: EmbeddedError| {
         tell(&format!("log: {}", place.log().display()));
@@ -195,7 +196,13 @@ pub async fn run(local: &Local, env: &Env, cwd: &Path) -> Result<Exit, Box<dyn E
             return Ok(Exit::Failed);
         }
         ready = embedded.ready() => match ready {
-            Err(EmbeddedError::Daemon(ServeError::NoAgents(why))) => return Err(LocalError::NoClaude(why).into()),
+            Err(EmbeddedError::Daemon(ServeError::NoAgents(why))) => {
+                // Nothing was run, and the same command is to do once there is a claude. What is recorded of an earlier run stays.
+                if let Some(file) = local.record.as_ref().filter(|_| local.resume.is_none()) {
+                    let _ = fs::remove_file(cwd.join(file));
+                }
+                return Err(LocalError::NoClaude(why).into());
+            }
             other => {
                 // Its log is worth a look.
                 place.keep();
@@ -245,9 +252,11 @@ pub(crate) fn refuse_server(flags: &Flags, command: &'static str) -> Result<(), 
 }
 
 /// A place in the folder of ours below `dir`, which version control does not see.
-fn below(dir: &Path) -> Result<Place, LocalError> {
+fn below(dir: &Path, cwd: &Path) -> Result<Place, LocalError> {
+    let name = dir;
+    let dir = cwd.join(name);
     if !dir.is_dir() {
-        return Err(LocalError::NoDirectory(dir.to_owned()));
+        return Err(LocalError::NoDirectory(name.to_owned()));
     }
     let folder = dir.join(FOLDER);
     let is_new = folder.symlink_metadata().is_err();

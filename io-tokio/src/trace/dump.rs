@@ -13,6 +13,9 @@ use thiserror::Error;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace dump -o run.jsonl.gz\nExit code: 0; 1 if there is nothing recorded, or the trace cannot be written; 2 if what was typed is wrong."
+)]
 pub struct Dump {
     /// File to write, which must not be there yet; compressed if its name ends in .gz. Default: standard output
     #[arg(short, long, alias = "out", value_name = "FILE")]
@@ -90,8 +93,7 @@ enum Source {
 pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> Result<Exit, DumpError> {
     let which = Which { profile: asked.profile.clone(), health_port: asked.health_port.clone() };
     let place = Place::find(&which, env)?;
-    let path = asked.output.as_ref().map(|path| cwd.join(path));
-    let mut output = Destination::create(path.as_deref())?;
+    let mut output = Destination::create(asked.output.as_deref(), cwd)?;
     let mut tally = Tally::default();
     let mut pass = |bytes: &[u8]| {
         tally.pass(bytes);

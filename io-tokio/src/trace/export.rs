@@ -41,7 +41,7 @@ pub fn export(asked: &Export, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
     };
     let mut text = Vec::new();
     chrome::write(&story, &mut text)?;
-    let written = Destination::create(Some(&cwd.join(path))).and_then(|mut file| {
+    let written = Destination::create(Some(path), cwd).and_then(|mut file| {
         file.write(&text)?;
         file.finish()
     });

@@ -17,7 +17,7 @@ pub(super) fn rebase(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Verdict> {
-    let file = asked.out.as_ref().map(|path| Destination::create(Some(&cwd.join(path)))).transpose();
+    let file = asked.out.as_ref().map(|path| Destination::create(Some(path), cwd)).transpose();
     let mut file = match file {
         Ok(file) => file,
         Err(error) => {

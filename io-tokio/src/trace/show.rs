@@ -19,7 +19,7 @@ const NAMED: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 #[command(after_help = "Exit code: 0, or 2 if the trace cannot be read or does not have what is asked for.")]
 pub struct Show {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Only this task, with its requests and its lease: its id, or '#7' for the task of claim 7, where the trace has no id
     #[arg(long, value_name = "ID")]

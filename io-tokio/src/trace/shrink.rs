@@ -72,7 +72,7 @@ pub fn shrink(
         let path = path.display();
         return refused(&format!("{path} is a name for Rust, and would become a trace: add --as-test"), err);
     }
-    let file = asked.out.as_ref().map(|path| Destination::create(Some(&cwd.join(path)))).transpose();
+    let file = asked.out.as_ref().map(|path| Destination::create(Some(path), cwd)).transpose();
     let file = match file {
         Ok(file) => file,
         Err(error) => return refused(&error.to_string(), err),
@@ -258,7 +258,7 @@ mod tests {
         let dir = TempDir::new().expect("temp");
         let given = |as_test: bool, file: Option<&Path>| {
             let asked = Shrink { as_test, ..Shrink::default() };
-            let new = file.map(|path| Destination::create(Some(path)).expect("begins"));
+            let new = file.map(|path| Destination::create(Some(path), Path::new("/")).expect("begins"));
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let exit = give(&asked, &made_up(), 7, new, &mut out, &mut err).expect("writes to memory");
             assert_eq!(exit, Exit::Success);

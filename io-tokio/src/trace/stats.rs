@@ -22,7 +22,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
     after_help = "Times are of what has its beginning and its end in the trace; what is there in part is counted as left out.\nExit code: 0, or 2 if the trace cannot be read."
 )]
 pub struct Stats {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// Print one JSON object; times are in milliseconds
     #[arg(long)]

@@ -93,6 +93,18 @@ pub enum SinkError {
     Thread(io::Error),
 }
 
+impl SinkError {
+    /// The same, with the name that people know the file by.
+    #[must_use]
+    pub fn called(self, name: &Path) -> Self {
+        match self {
+            Self::Exists { .. } => Self::Exists { path: name.to_owned() },
+            Self::File { error, .. } => Self::File { path: name.to_owned(), error },
+            other @ (Self::Budget { .. } | Self::Thread(_)) => other,
+        }
+    }
+}
+
 /// What a recording came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {

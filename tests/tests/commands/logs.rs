@@ -17,6 +17,13 @@ async fn cli_91_the_log_of_a_daemon_in_the_background_is_shown() {
     let said = bed.home.run(&["daemon", "logs", "-n", "2"]).await;
     succeeded(&said);
     assert_eq!(said.out.lines().count(), 2);
+    for words in [
+        "asked to stop by=\"the local HTTP port\" how=stop",
+        "stopping phase=deregistering",
+        "daemon ends cause=stopped",
+    ] {
+        assert!(all.lines().any(|line| line.contains(words)), "{words}: {all}");
+    }
     assert!(all.ends_with(&said.out), "{said:?}");
     assert_eq!(said.err.lines().count(), 1);
     assert!(said.err.contains(&path) && said.err.contains("default"), "{said:?}");
@@ -29,6 +36,7 @@ async fn cli_90_a_daemon_in_the_foreground_logs_to_standard_error_unless_told_ot
     let bed = Bed::new().await;
     let ended = bed.daemon().await.stop().await;
     assert!(ended.log.contains("ready") && !bed.file("daemon.log").exists(), "{}", ended.log);
+    assert!(ended.log.contains("asked to stop by=SIGTERM how=stop"), "{}", ended.log);
 
     let bed = Bed::with(|home| home.flag("--log-target=file")).await;
     let ended = bed.daemon().await.stop().await;

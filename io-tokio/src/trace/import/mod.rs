@@ -46,6 +46,9 @@ pub enum From {
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(
+    after_help = "Example: longshore trace import --from multica-log daemon.log -o there.jsonl\nExit code: 0, or 2 if no log can be read or understood, or the trace not be written."
+)]
 pub struct Import {
     /// What kind of log it is
     #[arg(long, value_enum, required = true)]
@@ -157,9 +160,8 @@ pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, I
     if asked.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(ImportError::Twice);
     }
-    let path = asked.output.as_ref().map(|path| cwd.join(path));
-    let mut output = Destination::create(path.as_deref())?;
-    let name = asked.output.as_ref().map_or_else(|| output.name(), |path| path.display().to_string());
+    let mut output = Destination::create(asked.output.as_deref(), cwd)?;
+    let name = output.name();
     let zone = asked.time_zone.clone().unwrap_or_else(TimeZone::system);
     let mut logs = Vec::new();
     for file in &asked.files {

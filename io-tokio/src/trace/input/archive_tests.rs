@@ -134,6 +134,13 @@ fn a_segment_that_is_missing_is_named_and_reading_goes_on() {
         format!("{} is not there; what is in it is missing, and reading went on behind it\n", files[lost].0);
     assert!(said.starts_with(&format!("warning: trace: {named}")), "{said}");
     assert!(said.contains(" are missing; that is taken as a gap"), "{said}");
+    // By the name that was given, also where that is a longer one than is needed.
+    for name in [Path::new("./trace"), &dir.path().join("trace")] {
+        let (_, said) = records(Input::open(name, dir.path()).expect("a trace"));
+        let after = name.join(&files[lost + 1].0);
+        assert!(said.starts_with(&format!("warning: {}: {named}", name.display())), "{said}");
+        assert!(said.contains(&format!("warning: {}", after.display())), "{said}");
+    }
     let (from_tar, said) = of(tar(&borrowed(&below("t/", &some))));
     assert!(said.starts_with(&format!("warning: it: t: {named}")), "{said}");
     assert!(from_tar == from_dir && from_dir.len() > 1000);

@@ -65,8 +65,9 @@ pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Part>> {
         return Err(io::Error::new(io::ErrorKind::NotFound, error));
     }
     let named = |path: PathBuf| {
-        let number = path.file_name()?.to_str().and_then(SegmentName::parse)?.number;
-        let name = path.strip_prefix(cwd).unwrap_or(&path).display().to_string();
+        let segment = path.file_name()?.to_str()?;
+        let number = SegmentName::parse(segment)?.number;
+        let name = file.join(segment).display().to_string();
         Some((number, Source::File { path, name }))
     };
     Ok(in_a_row(&file.display().to_string(), files.into_iter().filter_map(named)))

@@ -40,7 +40,7 @@ use window::{Moment, Part, window};
     after_help = "Example: longshore trace render run.jsonl --from 90s --to 5m -o part.svg\nExit code: 0 if the picture is there, else 2."
 )]
 pub struct Render {
-    /// The trace, the directory of a flight recorder, or - for standard input; may be packed by gzip or zstd
+    /// The trace, the directory of a flight recorder or a tar archive of it, or - for standard input; may be packed by gzip or zstd
     pub file: PathBuf,
     /// The picture, a file that is not there yet: .svg for documents, .html for a page to look around in
     #[arg(short, long = "output", alias = "out", value_name = "FILE")]
@@ -91,7 +91,7 @@ pub fn render(asked: &Render, cwd: &Path, out: &mut dyn Write, err: &mut dyn Wri
         return Ok(FAILED);
     };
     // Before the work, and so that the picture never replaces the trace.
-    let mut file = match Destination::create(Some(&cwd.join(&asked.out))) {
+    let mut file = match Destination::create(Some(&asked.out), cwd) {
         Ok(file) => file,
         Err(error) => {
             writeln!(err, "error: {error}")?;

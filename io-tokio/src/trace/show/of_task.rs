@@ -10,14 +10,15 @@ impl Lines<'_> {
     pub(super) fn task_told(&mut self, nth: usize, task: &Task) {
         let (name, life) = (words::task(task), task.life);
         self.came(nth, task, &name);
-        for phase in &task.phases {
+        for (nth, phase) in task.phases.iter().enumerate() {
             // What is over within its step is no news.
             let (from, to) = phase.span.known(self.story[life].until());
             if phase.name == PhaseName::AwaitingRoot && from == to && phase.span.duration().is_some() {
                 continue;
             }
             let since = words::since(phase.span.begin, &self.story[life]);
-            let lasted = words::lasted(phase.span, &self.story[life]);
+            let span = if task.goes_on_in(nth) { words::rest(phase.span) } else { phase.span };
+            let lasted = words::lasted(span, &self.story[life]);
             self.say(
                 life,
                 phase.span.begin.first(),
@@ -37,7 +38,8 @@ impl Lines<'_> {
         if self.wanted.tasks.is_some() {
             for ix in task.requests.clone() {
                 let request = self.story[ix].clone();
-                self.request(&request);
+                let is_rest = task.launches.iter().any(|launch| launch.attached && launch.request == ix);
+                self.request(&request, is_rest);
             }
             self.lease(task, &name);
         }
@@ -105,7 +107,9 @@ impl Lines<'_> {
             }
             let how = words::request_ending(&self.story[launch.request], self.story);
             if let (Some(at), Some(how)) = (launch.span.end.seen(), how) {
-                let lasted = words::lasted(launch.span, &self.story[life]);
+                // What was launched in an earlier process took longer than it is followed.
+                let span = if launch.attached { words::rest(launch.span) } else { launch.span };
+                let lasted = words::lasted(span, &self.story[life]);
                 self.say(life, at, format!("task {name}: its agent is over after {lasted}: {how}"));
             }
         }
@@ -136,7 +140,9 @@ impl Lines<'_> {
             Fate::Open | Fate::Silent | Fate::Abandoned | Fate::Kept | Fate::Unknown => {}
         }
         if let Some(at) = task.here.end.seen().filter(|at| *at != task.here.begin.first()) {
-            let lasted = words::lasted(task.here, &self.story[life]);
+            let is_rest = matches!(task.origin, Origin::Recovered(_));
+            let here = if is_rest { words::rest(task.here) } else { task.here };
+            let lasted = words::lasted(here, &self.story[life]);
             self.say(life, at, format!("task {name} is over after {lasted}: {}", words::fate(task.fate)));
         }
         if let Some(Span { begin, .. }) = task.late {
@@ -145,17 +151,21 @@ impl Lines<'_> {
             self.say(life, begin.first(), text);
         }
         if let Some((at, Some(late))) = task.forgotten.map(|at| (at, task.late)) {
+            let is_rest = matches!(task.origin, Origin::Recovered(_)) && task.phases.is_empty();
+            let late = if is_rest { words::rest(late) } else { late };
             let lasted = words::lasted(late, &self.story[life]);
             self.say(life, at, format!("task {name} owes nothing more, after {lasted}"));
         }
     }
 
-    pub(super) fn request(&mut self, request: &Request) {
+    /// `is_rest` says that an earlier process began what it is about.
+    pub(super) fn request(&mut self, request: &Request, is_rest: bool) {
         let about =
             request.about.as_deref().map_or_else(String::new, |about| format!(" {}", words::clean(about)));
         let end = words::request_ending(request, self.story).unwrap_or_else(|| "no end is known".to_owned());
         let cancelled = if request.cancelled.is_some() { ", cancelled" } else { "" };
-        let lasted = words::lasted(request.span, &self.story[request.life]);
+        let span = if is_rest { words::rest(request.span) } else { request.span };
+        let lasted = words::lasted(span, &self.story[request.life]);
         let text = format!(
             "  request {}: {}{about} ({lasted}{cancelled}): {end}",
             request.op.0,

@@ -1,5 +1,7 @@
 use super::*;
-use crate::trace::test_traces::{from_the_middle, recorded, six_tasks, stopped, told};
+use crate::trace::test_traces::{from_the_middle, over_lives, recorded, six_tasks, stopped, told};
+use longshore_core::story::{At, Life, Origin};
+use longshore_core::trace::encode;
 use std::fs;
 use tempfile::TempDir;
 
@@ -183,4 +185,60 @@ fn a_trace_without_effects_or_with_a_gap_says_what_is_not_known() {
     assert!(done, "{err}");
     assert!(out.contains("steps have no effects: what the daemon did in them is not known"), "{out}");
     assert!(out.contains("what the daemon did about it was not recorded"), "{out}");
+}
+
+#[test]
+fn what_began_in_an_earlier_life_took_at_least_the_time_that_is_seen_of_it() {
+    let dir = TempDir::new().expect("temp");
+    let path = dir.path().join("lives");
+    let (mut agents, mut tasks, mut runs) = (0, 0, 0);
+    for seed in 0..48 {
+        let mut text = Vec::new();
+        for record in over_lives(seed) {
+            encode::record(&mut text, &record).expect("encodes");
+        }
+        fs::write(&path, text).expect("writes");
+        let (done, out, err) = shown(&of(path.clone()));
+        assert!(done, "seed {seed}: {err}");
+        let story = records::read(&path, Path::new("/"), &mut Vec::new()).expect("reads").expect("a trace");
+        let line_of = |life: &Life, at: At, what: &str| {
+            let (time, what) = (words::clock(life.since_story(at.at)), format!("  {:>7}  {what}", at.n));
+            out.lines()
+                .find(|line| line.trim_start().starts_with(&time) && line.contains(&what))
+                .map(str::to_owned)
+        };
+        for task in &story.tasks {
+            let (life, name) = (&story[task.life], words::task(task));
+            for launch in &task.launches {
+                let Some(end) = launch.span.end.seen() else { continue };
+                let over = line_of(life, end, &format!("task {name}: its agent is over after "));
+                let Some(over) = over else { continue };
+                let is_part = launch.attached || launch.span.begin.seen().is_none();
+                assert_eq!(over.contains(" after at least "), is_part, "seed {seed}: {over}");
+                agents += usize::from(launch.attached);
+            }
+            if let Some(over) = task
+                .here
+                .end
+                .seen()
+                .and_then(|end| line_of(life, end, &format!("task {name} is over after ")))
+            {
+                // Of some the earlier process did not record that it had them.
+                let is_rest = task.before.is_some() || matches!(task.origin, Origin::Recovered(_));
+                let is_part = is_rest || task.here.begin.seen().is_none();
+                assert_eq!(over.contains(" after at least "), is_part, "seed {seed}: {over}");
+                tasks += usize::from(task.before.is_some());
+            }
+            for (nth, phase) in task.phases.iter().enumerate().filter(|(nth, _)| task.goes_on_in(*nth)) {
+                let what = format!("task {name}: {} (", words::phase(phase.name));
+                let told = line_of(life, phase.span.begin.first(), &what);
+                assert!(
+                    told.is_none_or(|told| told.contains("(at least ")),
+                    "seed {seed}: phase {nth} of {name}\n{out}"
+                );
+                runs += 1;
+            }
+        }
+    }
+    assert!(agents > 5 && tasks > 5 && runs > 5, "{agents}, {tasks}, {runs}");
 }
