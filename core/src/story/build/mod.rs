@@ -260,6 +260,7 @@ impl Builder {
         let at = self.story[course.life].last.unwrap_or_default();
         let (runtimes, earlier) = (&mut self.runtimes, &self.earlier);
         Scene { story: &mut self.story, course: &mut course, runtimes, earlier, at }.lose_what_is_in_doubt();
-        self.earlier.append(&mut course.claims);
+        // Not by `append`, which takes all that there is apart for every life.
+        self.earlier.extend(course.claims);
     }
 }

@@ -1,6 +1,7 @@
 //! Stories of histories from the small world: beside the daemon itself, and with parts left out.
 
 mod history;
+mod many;
 mod partial;
 mod whole;
 

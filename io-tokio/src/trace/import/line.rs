@@ -22,6 +22,21 @@ pub(super) enum Stamp {
     Instant(Timestamp),
 }
 
+/// Where the text of a line ends, as far as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Behind a JSON object or a carriage return: all of it is there.
+    Whole,
+    /// Behind a quote that is closed: its last field is whole.
+    Closed,
+    /// In a value without quotes. Without a line end it may be half.
+    Open,
+    /// In a quote that is not closed: its last field is half.
+    Quoted,
+    /// In front of a value: its last field is whole, and there were more.
+    Between,
+}
+
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
@@ -30,8 +45,9 @@ pub(super) struct Line {
     pub(super) fields: Vec<(String, String)>,
     /// Whether it is a warning or an error.
     pub(super) warns: bool,
-    /// Whether its end is missing: a quote is not closed.
-    pub(super) cut: bool,
+    /// Whether it is known where its message ends, wherever the line is cut.
+    pub(super) named: bool,
+    pub(super) tail: Tail,
     /// Its number among all lines that were read, from 1.
     pub(super) nth: u64,
     /// A number that is the same for the same line.
@@ -42,20 +58,28 @@ impl Line {
     /// Reads one, without its line end. `None`: it is none.
     pub(super) fn read(text: &str) -> Option<Self> {
         let print = print(text);
-        let text = without_escapes(text);
-        let text = text.trim_end_matches(['\r', ' ']).trim_start_matches('\u{feff}');
-        let line = if text.starts_with('{') { Self::of_json(text) } else { Self::of_text(text) };
-        line.map(|line| Self { print, ..line })
+        let all = without_escapes(text);
+        let text = all.trim_end_matches(['\r', ' ']);
+        let trimmed = &all[text.len()..];
+        let text = text.trim_start_matches('\u{feff}');
+        let line = if text.starts_with('{') { Self::of_json(text) } else { Self::of_text(text) }?;
+        let tail = match line.tail {
+            Tail::Whole | Tail::Quoted => line.tail,
+            tail if trimmed.is_empty() => tail,
+            _ if trimmed.contains('\r') => Tail::Whole,
+            _ => Tail::Between,
+        };
+        Some(Self { print, tail, ..line })
     }
 
-    /// The last field, which a line of text that is cut may have only in part.
-    pub(super) fn last_field(&self) -> Option<(&str, &str)> {
-        self.fields.last().map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
-    /// Leaves out the last field.
-    pub(super) fn drop_last_field(&mut self) {
-        self.fields.pop();
+    /// Whether it tells all of these fields, each of them whole, or has no more of them, wherever it is cut.
+    pub(super) fn tells(&self, fields: &[&str]) -> bool {
+        let whole = match self.tail {
+            Tail::Whole => return true,
+            Tail::Closed | Tail::Between => self.fields.as_slice(),
+            Tail::Open | Tail::Quoted => self.fields.split_last().map_or([].as_slice(), |(_, before)| before),
+        };
+        self.named && fields.iter().all(|key| whole.iter().any(|(name, _)| name == key))
     }
 
     /// A field that says something.
@@ -74,9 +98,10 @@ impl Line {
         let stamp = Stamp::Clock(clock(time)?);
         let (level, rest) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
         let warns = level_warns(level)?;
-        let at = fields_begin(rest);
+        let (at, named) = fields_begin(rest);
         let message = rest[..at].trim().to_owned();
-        let mut line = Self { stamp, message, fields: Vec::new(), warns, cut: false, nth: 0, print: 0 };
+        let tail = Tail::Between;
+        let mut line = Self { stamp, message, fields: Vec::new(), warns, named, tail, nth: 0, print: 0 };
         line.read_fields(&rest[at..]);
         Some(line)
     }
@@ -85,26 +110,28 @@ impl Line {
         let mut chars = text.chars().peekable();
         loop {
             while chars.next_if_eq(&' ').is_some() {}
+            if chars.peek().is_none() {
+                return;
+            }
             let mut key = String::new();
             while let Some(c) = chars.next_if(|c| !matches!(c, ' ' | '=')) {
                 key.push(c);
             }
             if chars.next_if_eq(&'=').is_none() {
-                if chars.peek().is_none() {
-                    return;
-                }
                 // A word that is no field.
+                self.tail = Tail::Between;
                 continue;
             }
             let value = if chars.next_if_eq(&'"').is_some() {
                 let (value, closed) = quoted(&mut chars);
-                self.cut |= !closed;
+                self.tail = if closed { Tail::Closed } else { Tail::Quoted };
                 value
             } else {
                 let mut value = String::new();
                 while let Some(c) = chars.next_if(|c| *c != ' ') {
                     value.push(c);
                 }
+                self.tail = Tail::Open;
                 value
             };
             self.fields.push((key, value));
@@ -127,7 +154,8 @@ impl Line {
             };
             (key.clone(), value)
         });
-        Some(Self { stamp, message, fields: fields.collect(), warns, cut: false, nth: 0, print: 0 })
+        let (fields, tail) = (fields.collect(), Tail::Whole);
+        Some(Self { stamp, message, fields, warns, named: true, tail, nth: 0, print: 0 })
     }
 }
 
@@ -160,19 +188,20 @@ fn level_warns(text: &str) -> Option<bool> {
     is_one_of(["DBG", "DEBUG", "INF", "INFO"]).then_some(false)
 }
 
-/// Where the message ends. Every line of the daemon names its component first; where none does, the first word that looks like a field.
-fn fields_begin(text: &str) -> usize {
+/// Where the message ends, and whether that is certain. Every line of the daemon names its component first; where none does, the first word that
+/// looks like a field, which may be a word of a message that goes on.
+fn fields_begin(text: &str) -> (usize, bool) {
     if let Some(at) = text.find(" component=") {
-        return at;
+        return (at, true);
     }
     let mut at = 0;
     for word in text.split_inclusive(' ') {
         if word.split_once('=').is_some_and(|(key, _)| is_key(key)) {
-            return at;
+            return (at, false);
         }
         at += word.len();
     }
-    text.len()
+    (text.len(), false)
 }
 
 fn is_key(text: &str) -> bool {
@@ -248,7 +277,7 @@ mod tests {
         assert_eq!(line.stamp, Stamp::Clock(time(7, 8, 9, 10_000_000)));
         assert_eq!(line.message, "loops (a, b); x=y");
         assert_eq!((line.get("task"), line.get("empty"), line.number("n")), (Some("ab12"), None, Some(3)));
-        assert!(!line.cut);
+        assert_eq!(line.tail, Tail::Between, "a word behind the last field");
         let bare = read("07:08:09 INF no component here k=v");
         assert_eq!((bare.message.as_str(), bare.get("k")), ("no component here", Some("v")));
         assert_eq!(read("07:08:09.010 ERROR+2 only words").message, "only words");
@@ -259,7 +288,33 @@ mod tests {
         let line = read(r#"07:08:09.010 DBG m component=daemon e="a \"b\"\n\x41\u00e4\\ =" f=g"#);
         assert_eq!((line.get("e"), line.get("f")), (Some("a \"b\"\nAä\\ ="), Some("g")));
         let cut = read(r#"07:08:09.010 DBG m component=daemon task=t e="it was cut he"#);
-        assert!(cut.cut && cut.get("task") == Some("t") && cut.get("e") == Some("it was cut he"));
+        assert!(
+            cut.tail == Tail::Quoted && cut.get("task") == Some("t") && cut.get("e") == Some("it was cut he")
+        );
+    }
+
+    #[test]
+    fn of_a_line_that_may_be_cut_is_known_what_is_whole() {
+        for (rest, tail, told) in [
+            ("task=ab12", Tail::Open, false),
+            ("task=ab12\u{1b}[0m", Tail::Open, false),
+            ("task=ab12\r", Tail::Whole, true),
+            ("n=1\r", Tail::Whole, true),
+            ("task=ab12 ", Tail::Between, true),
+            ("task=ab12 sta", Tail::Between, true),
+            ("task=ab12 status=", Tail::Open, true),
+            ("task=ab12 e=\"a", Tail::Quoted, true),
+            ("task=ab12 e=\"a\"", Tail::Closed, true),
+            ("task=\"ab", Tail::Quoted, false),
+            ("task=\"ab\\\"", Tail::Quoted, false),
+            ("task=\"ab\"", Tail::Closed, true),
+            ("task", Tail::Between, false),
+        ] {
+            let line = read(&format!("07:08:09.010 INF m component=daemon {rest}"));
+            assert_eq!((line.tail, line.tells(&["task"])), (tail, told), "{rest:?}");
+            assert!(line.tells(&[]), "{rest:?}");
+        }
+        assert!(!read("07:08:09.010 INF m task=ab12 n=1").tells(&[]), "the message may go on");
     }
 
     #[test]

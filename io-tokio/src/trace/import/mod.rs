@@ -2,6 +2,8 @@
 
 mod build;
 mod clock;
+#[cfg(test)]
+mod cut_tests;
 mod days;
 #[cfg(test)]
 mod days_tests;
@@ -138,6 +140,11 @@ pub enum ImportError {
         /// How many there are.
         lines: u64,
     },
+    /// What there is of the log is cut.
+    #[error(
+        "what it has of the log is cut, so there is nothing to import; name the whole daemon.log, or the directory that it is in"
+    )]
+    Cut,
     /// It is the log, and says nothing of what a trace is about.
     #[error(
         "{} of no task, runtime or process, so there is nothing to import; name the whole daemon.log, or the directory that it is in",
@@ -172,8 +179,8 @@ pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, I
     for log in &logs {
         let failed = |error| ImportError::Read { name: log.name(), error };
         let start = lines.len();
-        let done = log.lines(|text| lines.extend(count.read(text))).map_err(failed)?;
-        count.end_of(&log.name(), done, &mut lines);
+        let done = log.lines(|text, end| lines.extend(count.read(text, end))).map_err(failed)?;
+        count.end_of(&log.name(), done);
         parts.push(Part { lines: start..lines.len(), until: log.until().map_err(failed)? });
     }
     if count.understood == 0 {
@@ -212,6 +219,7 @@ fn nothing(logs: &[Log], mut count: Count) -> ImportError {
             let names: Vec<String> = logs.iter().map(Log::name).collect();
             ImportError::Empty { names: names.join(", "), several: logs.len() > 1 }
         }
+        _ if count.not_whole > 0 => ImportError::Cut,
         _ => ImportError::Nothing { lines: count.all },
     }
 }

@@ -99,6 +99,42 @@ const KNOWN: &[(&str, Said)] = &[
 ];
 
 impl Said {
+    /// The fields that are read of a line that says this. What has no place in a trace may still be a warning about a task.
+    pub(super) const fn reads(said: Option<Self>) -> &'static [&'static str] {
+        match said {
+            Some(Self::Begun) => &["version"],
+            Some(Self::Settings) => &[
+                "poll_interval",
+                "heartbeat_interval",
+                "agent_timeout",
+                "idle_watchdog",
+                "opencode_idle_watchdog",
+                "max_concurrent_tasks",
+                "gc_enabled",
+            ],
+            Some(Self::Runtime) => &["workspace_id", "runtime_id", "provider"],
+            Some(Self::Hint) => &["runtime_id", "task_id"],
+            Some(Self::Picked) => &["task", "provider"],
+            Some(Self::Context) => &["task", "runtime_id"],
+            Some(Self::Prepared) => &["task", "provider", "workdir"],
+            Some(Self::Launched) => &["cwd"],
+            Some(Self::Sent) => &["task", "last_seq"],
+            Some(Self::Finished | Self::EndedByServer) => &["task", "status"],
+            Some(Self::Detail) => &["task", "models_with_usage"],
+            Some(Self::Failing) => &["task", "failure_reason"],
+            Some(
+                Self::Received
+                | Self::Reading
+                | Self::Spoke
+                | Self::Completed
+                | Self::Discarded
+                | Self::Background,
+            )
+            | None => &["task"],
+            Some(Self::Listening | Self::Ready | Self::LinkUp | Self::Stopping | Self::Deregistered) => &[],
+        }
+    }
+
     /// What a line says; `None` if its message is not known.
     pub(super) fn by(line: &Line) -> Option<Self> {
         let message = line.message.as_str();

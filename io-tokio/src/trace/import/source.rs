@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-/// As much of a line is read, in bytes; the rest of a longer one is passed over.
+/// As much of a line is read, in bytes without its line end; the rest of a longer one is passed over.
 pub(super) const LONGEST: usize = 256 * 1024;
 
 /// How the time is written in the name of a log that was put aside, in UTC.
@@ -70,15 +70,22 @@ fn put_aside(path: &Path) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(DateTime::strptime(STAMP, stamp).ok()?).ok()
 }
 
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnd {
+    /// As every line does.
+    There,
+    /// The log ends without it.
+    Missing,
+    /// It is longer than [`LONGEST`], of which that much is there.
+    TooFar,
+}
+
 /// What became of the reading of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// Lines that were read.
     pub(super) lines: u64,
-    /// Those of them that were longer than can be read.
-    pub(super) long: u64,
-    /// Whether the last of them has no line end.
-    pub(super) unended: bool,
     /// Why the rest cannot be read, if there is one: what came before was.
     pub(super) broken: Option<String>,
 }
@@ -107,11 +114,11 @@ impl Log {
         Ok(written.map_or_else(|_| Until::Now(Timestamp::now()), Until::Written))
     }
 
-    /// Gives each line to `take`, unpacked and without its line end; what is no UTF-8 is replaced.
+    /// Gives each line to `take`, unpacked and without its line end, and how it ends; what is no UTF-8 is replaced.
     ///
     /// # Errors
     /// If it cannot be opened. What goes wrong later is told.
-    pub(super) fn lines(&self, mut take: impl FnMut(&str)) -> io::Result<Done> {
+    pub(super) fn lines(&self, mut take: impl FnMut(&str, LineEnd)) -> io::Result<Done> {
         let mut done = Done::default();
         let stream = self.source().open()?;
         if let Err(error) = read(stream, &mut take, &mut done) {
@@ -121,26 +128,28 @@ impl Log {
     }
 }
 
-fn read(mut from: Stream, take: &mut impl FnMut(&str), done: &mut Done) -> io::Result<()> {
+fn read(mut from: Stream, take: &mut impl FnMut(&str, LineEnd), done: &mut Done) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = from.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line);
+        // With one byte more: the line end, or the first one too many.
+        let read = from.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut line);
         if line.is_empty() {
             return read.map(drop);
         }
         let mut rest = Ok(());
-        done.unended = false;
-        if line.last() == Some(&b'\n') {
+        let end = if line.last() == Some(&b'\n') {
             line.pop();
-        } else if line.len() < LONGEST {
-            done.unended = true;
+            LineEnd::There
+        } else if line.len() <= LONGEST {
+            LineEnd::Missing
         } else {
-            done.long += 1;
+            line.truncate(LONGEST);
             rest = from.skip_until(b'\n').map(drop);
-        }
+            LineEnd::TooFar
+        };
         done.lines += 1;
-        take(&String::from_utf8_lossy(&line));
+        take(&String::from_utf8_lossy(&line), end);
         read.and(rest)?;
     }
 }
@@ -163,11 +172,15 @@ mod tests {
         compress_to_vec(text, CompressionLevel::Fastest)
     }
 
-    fn all(path: &Path) -> (Vec<String>, Done) {
-        let mut found = Vec::new();
+    fn all(path: &Path) -> (Vec<String>, Vec<LineEnd>, Done) {
+        let (mut found, mut ends) = (Vec::new(), Vec::new());
         let log = Log::File { path: path.to_owned(), name: String::new() };
-        let read = log.lines(|line| found.push(line.to_owned())).expect("reads");
-        (found, read)
+        let take = |line: &str, end| {
+            found.push(line.to_owned());
+            ends.push(end);
+        };
+        let read = log.lines(take).expect("reads");
+        (found, ends, read)
     }
 
     #[test]
@@ -186,7 +199,7 @@ mod tests {
         let found = logs(Path::new("."), dir.path()).expect("lists");
         let mut texts = Vec::new();
         for log in &found {
-            log.lines(|line| texts.push(line.to_owned())).expect("reads");
+            log.lines(|line, _| texts.push(line.to_owned())).expect("reads");
         }
         assert_eq!(texts, ["first", "second", "and a half", "third"]);
         let names: Vec<String> = found.iter().map(Log::name).collect();
@@ -212,13 +225,20 @@ mod tests {
     fn long_lines_are_cut_and_strange_bytes_replaced() {
         let dir = tempfile::tempdir().expect("temp");
         let path = dir.path().join("x");
-        let mut text = vec![b'a'; LONGEST + 10];
+        let mut text = vec![b'a'; LONGEST + 1];
+        text.push(b'\n');
+        text.extend(vec![b'a'; LONGEST]);
         text.extend(b"\nb\xff\0c\r\n\nlast");
         fs::write(&path, text).expect("written");
-        let (lines, read) = all(&path);
-        assert_eq!(lines[0].len(), LONGEST);
-        assert_eq!(lines[1..], ["b\u{fffd}\0c\r", "", "last"]);
-        assert_eq!(read, Done { lines: 4, long: 1, unended: true, broken: None });
+        let (lines, ends, read) = all(&path);
+        assert_eq!((lines[0].len(), lines[1].len()), (LONGEST, LONGEST));
+        assert_eq!(lines[2..], ["b\u{fffd}\0c\r", "", "last"]);
+        let there = LineEnd::There;
+        assert_eq!(ends, [LineEnd::TooFar, there, there, there, LineEnd::Missing]);
+        assert_eq!(read, Done { lines: 5, broken: None });
+        // As long as a line may be, and nothing behind it.
+        fs::write(&path, vec![b'a'; LONGEST]).expect("written");
+        assert_eq!(all(&path).1, [LineEnd::Missing]);
     }
 
     #[test]
@@ -228,7 +248,7 @@ mod tests {
         let text = (0..50_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
         for (whole, packer) in [(packed(text.as_bytes()), "gzip"), (zstd(text.as_bytes()), "zstd")] {
             fs::write(&path, &whole[..whole.len() * 3 / 4]).expect("written");
-            let (lines, read) = all(&path);
+            let (lines, _, read) = all(&path);
             assert!(lines.len() > 100 && lines.len() < 50_000, "{packer}: {}", lines.len());
             assert_eq!(lines[..2], ["line 0", "line 1"]);
             assert!(read.broken.is_some_and(|why| why.contains(&format!("the {packer} data is cut off"))));

@@ -1,10 +1,10 @@
 //! What became of the lines of a log, and how that is said.
 
 use super::days::{Days, Guesses, Whence};
-use super::line::Line;
+use super::line::{Line, Tail};
 use super::repeat::Repeated;
 use super::said::Said;
-use super::source::Done;
+use super::source::{Done, LONGEST, LineEnd};
 use crate::trace::words::{clean, count, length};
 use longshore_core::id::is_safe_component;
 use std::collections::BTreeMap;
@@ -20,9 +20,6 @@ const WIDE: usize = 60;
 /// Messages that are not known and are told apart; a log of many more is none.
 const TOLD_APART: usize = 10_000;
 
-/// Fields that name something: of a part of it comes something that there is not.
-const NAMES: [&str; 5] = ["task", "runtime_id", "workspace_id", "provider", "version"];
-
 /// What became of the lines.
 #[derive(Debug, Default)]
 pub(super) struct Count {
@@ -34,120 +31,115 @@ pub(super) struct Count {
     unknown_lines: u64,
     /// Those that are none of the log: traces of a panic, what goes on from the line before.
     other: u64,
-    /// Those whose end is missing.
-    cut: u64,
-    /// Logs whose last line is cut.
+    /// Those with a quote that is not closed.
+    unclosed: Torn,
+    /// Those that are longer than can be read.
+    long: Torn,
+    /// Logs whose last line has no end, and is left out.
     cut_ends: Vec<String>,
+    /// Whether that is so of the log that is read.
+    cut_end: bool,
+    /// Those of the log that are left out as they may be cut.
+    pub(super) not_whole: u64,
     /// Those about a task whose id is none, and the first of these ids with its line.
     odd: u64,
     first_odd: Option<(String, u64)>,
     /// Files that are broken, after how many lines, and why.
     pub(super) broken: Vec<(String, u64, String)>,
     pub(super) repeated: Repeated,
-    last: Last,
 }
 
-/// What the latest line was counted as.
-#[derive(Debug, Default)]
-enum Last {
-    /// There is none, or it says nothing.
-    #[default]
-    Blank,
-    /// None of the log.
-    Other,
-    /// One with a message that is not known.
-    Unknown(String),
-    /// One with a quote that is not closed.
-    Unclosed,
-    /// One that was understood.
-    Understood {
-        /// Whether it is all there whatever comes after it.
-        whole: bool,
-    },
+/// Lines of which only a part is there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Torn {
+    lines: u64,
+    /// Those of them of which something is missing that counts.
+    left_out: u64,
+}
+
+impl Torn {
+    fn add(&mut self, left_out: bool) {
+        self.lines += 1;
+        self.left_out += u64::from(left_out);
+    }
+
+    /// What was made of them, behind how many they are.
+    fn used(self) -> String {
+        match (self.lines, self.left_out) {
+            (_, 0) => "all that is read of such a line is there".to_owned(),
+            (1, _) => "left out, as what it says may be half".to_owned(),
+            (all, out) if all == out => "left out, as what they say may be half".to_owned(),
+            (_, 1) => "1 is left out, as what it says may be half".to_owned(),
+            (_, out) => format!("{out} are left out, as what they say may be half"),
+        }
+    }
 }
 
 impl Count {
-    /// Reads a line.
-    pub(super) fn read(&mut self, text: &str) -> Option<Line> {
+    /// Reads a line. `None`: there is nothing in it to go by.
+    ///
+    /// Of one whose end is missing only what is certainly whole is taken, and that is all that is read of such a line, or nothing.
+    pub(super) fn read(&mut self, text: &str, end: LineEnd) -> Option<Line> {
         self.all += 1;
-        let Some(line) = Line::read(text) else {
-            let blank = text.trim().is_empty();
-            self.other += u64::from(!blank);
-            self.last = if blank { Last::Blank } else { Last::Other };
+        let line = Line::read(text);
+        if line.is_none() && text.trim().is_empty() {
+            return None;
+        }
+        let said = line.as_ref().and_then(Said::by);
+        let is_whole = line.as_ref().is_some_and(|line| line.tells(Said::reads(said)));
+        let tail = line.as_ref().map(|line| line.tail);
+        let left_out = match end {
+            LineEnd::Missing => !is_whole || matches!(tail, Some(Tail::Quoted | Tail::Between)),
+            LineEnd::TooFar => !is_whole,
+            LineEnd::There => !is_whole && tail == Some(Tail::Quoted),
+        };
+        match end {
+            LineEnd::Missing => self.cut_end = left_out,
+            LineEnd::TooFar => self.long.add(left_out),
+            LineEnd::There if tail == Some(Tail::Quoted) => self.unclosed.add(left_out),
+            LineEnd::There => {}
+        }
+        if left_out {
+            self.not_whole += u64::from(line.is_some());
+            return None;
+        }
+        let Some(line) = line else {
+            self.other += 1;
             return None;
         };
-        self.cut += u64::from(line.cut);
-        let said = Said::by(&line);
-        self.last = if let Some(said) = said {
+        if let Some(said) = said {
             self.understood += 1;
             self.odd_id(said, &line);
-            // What goes on behind its last field has that whole.
-            let open = line.last_field().is_some_and(|(_, value)| text.ends_with(value));
-            Last::Understood { whole: text.ends_with('}') || !open }
         } else {
             self.unknown_lines += 1;
             let message: String = line.message.chars().filter(|c| !c.is_control()).take(WIDE).collect();
             if self.unknown.len() < TOLD_APART || self.unknown.contains_key(&message) {
-                self.unknown.entry(message.clone()).or_insert((0, self.all)).0 += 1;
+                self.unknown.entry(message).or_insert((0, self.all)).0 += 1;
             }
-            Last::Unknown(message)
-        };
-        if line.cut {
-            self.last = Last::Unclosed;
         }
         Some(Line { nth: self.all, ..line })
     }
 
     fn odd_id(&mut self, said: Said, line: &Line) {
         let id = line.get("task").filter(|id| said != Said::Background && !is_safe_component(id));
-        // What is cut is said anyhow.
-        let Some(id) = id.filter(|_| !line.cut) else { return };
+        let Some(id) = id else { return };
         self.odd += 1;
         let (all, shown) = (self.all, || id.chars().take(WIDE).collect());
         self.first_odd.get_or_insert_with(|| (shown(), all));
     }
 
-    /// A log is read. `lines` are those of all that there are so far.
-    pub(super) fn end_of(&mut self, name: &str, done: Done, lines: &mut Vec<Line>) {
-        self.cut += done.long;
+    /// A log is read.
+    pub(super) fn end_of(&mut self, name: &str, done: Done) {
         self.broken.extend(done.broken.map(|why| (name.to_owned(), done.lines, why)));
-        let last = std::mem::take(&mut self.last);
-        if done.unended && self.is_cut(last, lines) {
+        if std::mem::take(&mut self.cut_end) {
             self.cut_ends.push(name.to_owned());
         }
     }
 
-    /// Whether the last line, which has no line end, is cut. It is counted as that and nothing else then, and what may be part of a name is
-    /// left out.
-    fn is_cut(&mut self, last: Last, lines: &mut Vec<Line>) -> bool {
-        match last {
-            Last::Blank | Last::Understood { whole: true } => return false,
-            Last::Other => self.other -= 1,
-            Last::Unknown(message) => {
-                self.unknown_lines -= 1;
-                if let Some((times, _)) = self.unknown.get_mut(&message) {
-                    *times -= 1;
-                }
-                self.unknown.retain(|_, (times, _)| *times > 0);
-            }
-            Last::Unclosed => self.cut -= 1,
-            Last::Understood { whole: false } => {
-                let Some((line, before)) = lines.split_last_mut() else { return false };
-                let Some((key, value)) = line.last_field().filter(|(key, _)| NAMES.contains(key)) else {
-                    return false;
-                };
-                if before.iter().any(|line| line.get(key) == Some(value)) {
-                    return false;
-                }
-                if key == "task" {
-                    self.understood -= 1;
-                    lines.pop();
-                } else {
-                    line.drop_last_field();
-                }
-            }
-        }
-        true
+    /// The logs whose last line is left out.
+    #[cfg(test)]
+    pub(super) fn cut_ends(&self) -> &[String] {
+        &self.cut_ends
     }
 
     /// Says it all.
@@ -198,12 +190,19 @@ impl Count {
             )?;
         }
         for name in &self.cut_ends {
-            writeln!(err, "cut         the last line of {name} is cut, and was read as far as it goes")?;
+            writeln!(
+                err,
+                "cut         the last line of {name} has no line end: left out, as what it says may be half"
+            )?;
         }
-        match self.cut {
-            0 => {}
-            1 => writeln!(err, "cut         1 line has no end, and was read as far as it goes")?,
-            n => writeln!(err, "cut         {n} lines have no end, and were read as far as they go")?,
+        if self.unclosed.lines > 0 {
+            let have = count(self.unclosed.lines, "line has a quote that is", "lines have a quote that is");
+            writeln!(err, "cut         {have} not closed: {}", self.unclosed.used())?;
+        }
+        if self.long.lines > 0 {
+            let are = count(self.long.lines, "line is", "lines are");
+            let (bound, used) = (LONGEST / 1024, self.long.used());
+            writeln!(err, "too long    {are} longer than {bound} KiB, and not read behind that: {used}")?;
         }
         for guess in dates.guesses() {
             writeln!(err, "guessed     {guess}")?;

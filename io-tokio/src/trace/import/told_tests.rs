@@ -8,7 +8,7 @@ use std::fs;
 use tempfile::TempDir;
 
 /// A log and what it is called when several are.
-fn import_all(logs: &[(&str, &str)]) -> Imported {
+pub(super) fn import_all(logs: &[(&str, &str)]) -> Imported {
     let dir = TempDir::new().expect("temp");
     let mut files = Vec::new();
     for (name, text) in logs {
@@ -87,39 +87,6 @@ fn ids_of_tasks_that_are_none_are_counted_and_the_first_is_named() {
 }
 
 #[test]
-fn a_last_line_that_is_cut_is_said_to_be_that() {
-    let whole = good(DAY);
-    let last = "09:00:13.000 INF task received component=daemon task=dddd4444 target=t-4";
-    for end in 1..last.len() {
-        let day = good(&format!("{DAY}{}", &last[..end]));
-        let cut = day.said.contains("daemon.log is cut, and was read as far as it goes\n");
-        assert!(!day.said.contains("not known") && !day.said.contains("other  "), "{end}: {}", day.said);
-        // What comes behind the id may be missing without a trace.
-        let id_ends = last.find(" target").expect("a part");
-        if end > id_ends {
-            assert_eq!(day.offers().len(), 4, "{end}: {}", day.said);
-        } else {
-            assert_eq!(day.steps, whole.steps, "{end}: a part of an id is no task: {}", day.said);
-            let bare = last[..end].trim_end().ends_with("received") || last[..end].contains(" component");
-            assert!(cut || (bare && !last[..end].contains("task=d")), "{end}: {}", day.said);
-        }
-    }
-    // A line end that is only missing costs nothing.
-    let stripped = good(DAY.trim_end());
-    assert_eq!(stripped.steps, whole.steps);
-    assert!(!stripped.said.contains("cut"), "{}", stripped.said);
-    let (until, _) = DAY.split_once("\n09:00:12.000").expect("a part");
-    assert_eq!(
-        good(until).facts().len(),
-        good(&format!("{until}\n")).facts().len(),
-        "it ends with a known id"
-    );
-    // Of several logs it is said which one.
-    let cut = import_all(&[("a.log", &DAY[..DAY.len() - 60]), ("b.log", "09:00:12.100 INF deregis")]);
-    assert!(cut.said.contains("b.log is cut"), "{}", cut.said);
-}
-
-#[test]
 fn a_stamp_without_a_zone_keeps_its_date() {
     let json = r#"{"time":"2025-07-04T10:00:00.250","level":"INFO","msg":"starting daemon"}
 {"time":"2025-07-05 09:00:00","level":"INFO","msg":"registered runtime","runtime_id":"rt-1"}
@@ -185,7 +152,7 @@ fn the_trace_is_called_as_it_was_named() {
     import(&asked, dir.path(), &mut said).expect("imported");
     let said = String::from_utf8(said).expect("text");
     assert!(said.starts_with("./there.jsonl: 23 steps from 28 lines; "), "{said}");
-    assert!(said.contains("the last line of daemon.log is cut") && !said.contains("tmp"), "{said}");
+    assert!(said.contains("the last line of daemon.log has no line end") && !said.contains("tmp"), "{said}");
     asked.files = vec!["none.log".into()];
     asked.output = Some("other.jsonl".into());
     let error = import(&asked, dir.path(), &mut Vec::new()).expect_err("refused").to_string();
