@@ -31,7 +31,7 @@ fn main() {
         && git.modified
         && commit.as_ref() == Some(&git.commit)
     {
-        println!("cargo::rustc-env={}=1", MODIFIED);
+        println!("cargo::rustc-env={MODIFIED}=1");
     }
     if let Some(seconds) = seconds {
         println!("cargo::rustc-env={}={seconds}", source::DATE);

@@ -190,6 +190,32 @@ fn a_whole_trace_is_read_as_it_is() {
 }
 
 #[test]
+fn what_a_segment_says_to_be_missing_before_it_is_a_gap_and_no_damage() {
+    let whole = lines(5, 90);
+    let at =
+        |begin: &str| whole.iter().position(|line| line.starts_with(begin.as_bytes())).expect("is there");
+    let (before, behind) = (at("{\"rec\":\"step\",\"n\":41,"), at("{\"rec\":\"checkpoint\",\"n\":60,"));
+    for (lost, damage) in [
+        (20, ""),
+        (30, ""),
+        (15, "steps 41 to 45 are missing; that is taken as a gap"),
+        (0, "steps 41 to 60 are missing; that is taken as a gap"),
+    ] {
+        let from = format!("\"from\":{{\"n\":60,\"h\":\"0000000000000000\",\"lost\":{lost}}}");
+        let header = String::from_utf8_lossy(&whole[0]).replacen("\"from\":null", &from, 1);
+        let torn = [&whole[..before], &[header.into_bytes()], &whole[behind..]].concat();
+        let (records, troubles) = read(&torn);
+        assert!(said(&troubles).ends_with(damage), "{lost}: {}", said(&troubles));
+        assert_eq!(troubles.is_empty(), damage.is_empty(), "{lost}: {}", said(&troubles));
+        let mut replay = Replay::new(Mode::Strict);
+        for record in records {
+            replay.record(0, record, &mut |_| {}).expect("replays");
+        }
+        assert_eq!((replay.report().gaps, replay.report().lost), (1, 20), "{lost}");
+    }
+}
+
+#[test]
 fn two_lines_the_wrong_way_round_are_put_right_and_one_that_comes_twice_is_left_out() {
     let whole = lines(5, 60);
     let at =

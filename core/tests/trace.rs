@@ -49,9 +49,14 @@ impl Tape {
 
     /// Begins a new segment of the same life, in place of what was recorded.
     fn segment(&mut self) {
+        self.segment_behind(0);
+    }
+
+    /// The same, where so many steps before were not recorded.
+    fn segment_behind(&mut self, lost: u64) {
         let (n, digest) = (self.life.n, self.life.daemon.digest());
         let mut header = Header::new("test", self.life.config.clone(), self.life.seed, self.life.start);
-        header.from = Some(Origin { n, digest });
+        header.from = Some(Origin { lost, ..Origin::new(n, digest) });
         self.lines.clear();
         encode::header(&mut self.lines, &header).expect("encodes");
     }
@@ -154,6 +159,30 @@ fn segments_of_a_life_are_one_replay_and_a_missing_one_is_a_gap() {
     let report = replay(&[one, three].concat(), Mode::Strict).expect("replays");
     assert_eq!((report.segments, report.compared, report.gaps, report.lost), (2, 201, 1, 100));
     assert_eq!(report.restored, 1);
+}
+
+#[test]
+fn a_segment_that_says_what_is_missing_before_it_is_a_gap_with_and_without_the_one_before() {
+    let mut tape = Tape::new(8);
+    tape.steps(100);
+    let one = tape.lines.clone();
+    let mut gap = Vec::new();
+    encode::gap(&mut gap, 101, 50).expect("encodes");
+    tape.steps(50);
+    tape.segment_behind(50);
+    tape.checkpoint();
+    tape.steps(100);
+    let two = tape.lines.clone();
+    for (trace, steps) in
+        [(two.clone(), 100), ([one.clone(), two.clone()].concat(), 201), ([one, gap, two].concat(), 201)]
+    {
+        let report = replay(&trace, Mode::Strict).expect("replays");
+        assert_eq!((report.gaps, report.lost), (1, 50), "it is said once");
+        assert_eq!((report.steps, report.compared), (steps, steps));
+    }
+    // More than there can be is none of a recorder.
+    let whole = Origin { lost: u64::MAX, ..Origin::new(7, 0) };
+    assert_eq!(whole.gap().map(|gap| (gap.n, gap.lost)), Some((0, 8)));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct Life {
     pub steps: u64,
     /// Those of them whose effects nobody recorded: of what the daemon did in them nothing is known.
     pub without_effects: u64,
-    /// Steps that are missing between the first and the last.
+    /// Steps that are missing between the first and the last, and those before the first that the trace says are.
     pub gaps: Vec<Gap>,
     /// When every workspace of the first list had been tried.
     pub ready: Option<At>,

@@ -110,6 +110,24 @@ pub struct Origin {
     /// Digest of the state after it.
     #[serde(rename = "h", with = "hex")]
     pub digest: u64,
+    /// So many steps up to that one were not recorded, and no segment has them: the creation is one of them if it was not either. Whoever
+    /// recorded says it here, too, as the [`Gap`] before it may be in a segment that could not be written.
+    #[serde(default, skip_serializing_if = "crate::time::is_zero")]
+    pub lost: u64,
+}
+
+impl Origin {
+    /// After step `n`, with what is before it recorded.
+    pub const fn new(n: StepNumber, digest: u64) -> Self {
+        Self { n, digest, lost: 0 }
+    }
+
+    /// The steps before the segment that were not recorded, if it says so.
+    pub fn gap(self) -> Option<Gap> {
+        let upto = self.n.saturating_add(1);
+        let lost = self.lost.min(upto);
+        (lost > 0).then_some(Gap { n: upto - lost, lost })
+    }
 }
 
 /// One step.

@@ -242,7 +242,8 @@ impl Rebase {
         } else {
             self.ours = point.n;
             let new = Header::new(header.source.clone(), header.config.clone(), header.seed, header.start);
-            let from = Some(Origin { n: point.n, digest: daemon.digest() });
+            let lost = header.from.filter(|from| from.n == point.n).map_or(0, |from| from.lost);
+            let from = Some(Origin { n: point.n, digest: daemon.digest(), lost });
             encode::header(to, &Header { from, ..new })?;
         }
         encode::checkpoint(to, self.ours, &daemon)?;

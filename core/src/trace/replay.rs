@@ -256,10 +256,12 @@ impl Replay {
         if same_life && self.last == Some(from.n) {
             return self.compare_digest(line, from.n, from.digest, None);
         }
-        if let Some(last) = self.last.filter(|last| same_life && *last < from.n) {
-            self.report.gaps += 1;
-            self.report.lost = self.report.lost.saturating_add(from.n - last);
-        }
+        let lost = match self.last.filter(|_| same_life) {
+            Some(last) => from.n.saturating_sub(last),
+            None => from.gap().map_or(0, |gap| gap.lost),
+        };
+        self.report.gaps += u64::from(lost > 0);
+        self.report.lost = self.report.lost.saturating_add(lost);
         self.daemon = None;
         self.context.clear();
         (self.last, self.sure) = (Some(from.n), None);

@@ -145,10 +145,13 @@ impl Salvage {
         }
         if let Some(last) = self.last.filter(|_| same_life) {
             match header.from {
-                Some(from) if from.n > last => {
-                    self.trouble(at, Damage::Missing { from: last.saturating_add(1), lost: from.n - last });
+                Some(from) if from.n >= last => {
+                    // What the recorder says itself is no damage.
+                    let lost = (from.n - last).saturating_sub(from.lost);
+                    if lost > 0 {
+                        self.trouble(at, Damage::Missing { from: last.saturating_add(1), lost });
+                    }
                 }
-                Some(from) if from.n == last => {}
                 // Its steps are, too.
                 _ => return self.trouble(at, Damage::Again),
             }

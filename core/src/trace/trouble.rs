@@ -179,7 +179,8 @@ pub struct Trouble {
 pub struct Troubles {
     list: Vec<Trouble>,
     more: u64,
-    loses: bool,
+    /// Where the last thing is that may have lost something, by source and line.
+    last_loss: Option<(usize, u64)>,
 }
 
 impl Troubles {
@@ -200,11 +201,23 @@ impl Troubles {
 
     /// Whether something may be lost by them, see [`Damage::loses`].
     pub const fn lose(&self) -> bool {
-        self.loses
+        self.last_loss.is_some()
+    }
+
+    /// Whether something may be lost by them that would come after the record at this place. Of an archive that breaks off nobody knows what
+    /// would have come.
+    pub fn lose_after(&self, at: Place) -> bool {
+        self.last_loss.is_some_and(|loss| loss > (at.source, at.line))
     }
 
     pub(super) fn add(&mut self, at: Place, life: u64, what: Damage) {
-        self.loses |= what.loses();
+        if what.loses() {
+            let here = match what {
+                Damage::Archive { .. } => (usize::MAX, u64::MAX),
+                _ => (at.source, at.line),
+            };
+            self.last_loss = self.last_loss.max(Some(here));
+        }
         if self.list.len() < MOST {
             self.list.push(Trouble { at, life, what });
         } else {

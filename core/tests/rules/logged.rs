@@ -311,7 +311,7 @@ fn audited(lives: &[Vec<Record>]) -> (Vec<(&'static str, u64, u64)>, u64) {
     for (seed, records) in (0..).zip(lives) {
         let config = Config { slots: 2, ..Config::default() };
         let mut header = Header::new(IMPORTED, config, Seed(seed), Now::default());
-        header.from = Some(Origin { n: 0, digest: 0 });
+        header.from = Some(Origin::new(0, 0));
         audit.record(Place::default(), Record::Header(Box::new(header))).expect("a header");
         for record in records {
             audit.record(Place::default(), record.clone()).expect("in order");

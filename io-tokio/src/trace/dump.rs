@@ -40,12 +40,14 @@ pub enum DumpError {
     Destination(#[from] DestinationError),
     /// Nobody has recorded anything.
     #[error(
-        "there is nothing recorded in {}: a daemon of this profile records there while it runs, unless trace_budget is 0",
+        "{asked}, and there is nothing recorded in {}: a daemon of this profile records there while it runs, unless trace_budget is 0",
         dir.display()
     )]
     Nothing {
         /// Where it would be.
         dir: PathBuf,
+        /// What came of asking the daemon.
+        asked: String,
     },
     /// The daemon cannot record, and nothing is left of what it has recorded before.
     #[error(
@@ -83,7 +85,38 @@ enum Source {
     /// The daemon with this process id, up to the moment of the question.
     Daemon(i32),
     /// What is on the disk.
-    Disk,
+    Disk {
+        /// Why it is not from the daemon.
+        why: String,
+        /// What is on the disk is that, for people.
+        it_is: &'static str,
+    },
+}
+
+impl Source {
+    fn disk(why: String) -> Self {
+        Self::Disk { why, it_is: "this is what is on the disk" }
+    }
+
+    /// What came of asking the daemon.
+    fn asked(&self) -> String {
+        match self {
+            Self::Daemon(pid) => format!("the daemon (pid {pid}) has recorded nothing"),
+            Self::Disk { why, .. } => why.clone(),
+        }
+    }
+}
+
+/// Why the daemon was not asked. Nothing is to be done to what has the port, so it is said in other words than those of a stop.
+fn unasked(error: ControlError) -> String {
+    match error {
+        ControlError::Mute { port, why } => {
+            format!(
+                "what listens on port {port} does not answer as a daemon does ({why}), so no daemon was asked"
+            )
+        }
+        error => error.to_string(),
+    }
 }
 
 /// Writes what the flight recorder has, and says to `err` what that is.
@@ -110,29 +143,29 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
             }
             Source::Daemon(daemon.pid())
         }
-        Ok(Recorded::Nobody) => {
-            say("no daemon of this profile runs: this is what the last one recorded");
-            from_disk(&place, pass)?
-        }
-        Ok(Recorded::Unsaid(why)) => {
-            say(&format!("the daemon does not give its recording ({why}): this is what is on the disk"));
-            from_disk(&place, pass)?
-        }
-        Err(error) => {
-            say(&format!("{error}; this is what is on the disk"));
-            from_disk(&place, pass)?
-        }
+        Ok(Recorded::Nobody) => Source::Disk {
+            why: "no daemon of this profile runs".to_owned(),
+            it_is: "this is what the last one recorded",
+        },
+        Ok(Recorded::Unsaid(why)) => Source::disk(format!("the daemon does not give its recording ({why})")),
+        Err(error) => Source::disk(unasked(error)),
     };
     let dir = place.trace_dir();
+    if matches!(source, Source::Disk { .. }) {
+        from_disk(&dir, pass)?;
+    }
     // What begins anew may have no step yet, but a checkpoint.
     if tally.segments == 0 {
         return Err(match refusal {
             Some(Refusal { since, why }) => DumpError::Refused { dir, since, why },
-            None => DumpError::Nothing { dir },
+            None => DumpError::Nothing { dir, asked: source.asked() },
         });
     }
     let name = output.name();
     output.finish()?;
+    if let Source::Disk { why, it_is } = &source {
+        say(&format!("{why}: {it_is}"));
+    }
     say(&summary(&name, &tally, &source));
     // Of a directory that cannot be read so much has come as could.
     for what in absent(&dir).unwrap_or_default() {
@@ -146,19 +179,20 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     Ok(Exit::Success)
 }
 
+/// Without the directory there is nothing.
 fn from_disk(
-    place: &Place,
+    dir: &Path,
     mut pass: impl FnMut(&[u8]) -> Result<(), DestinationError>,
-) -> Result<Source, DumpError> {
-    let dir = place.trace_dir();
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => DumpError::Nothing { dir: dir.clone() },
-        _ => DumpError::Dir { dir: dir.clone(), error },
+) -> Result<(), DumpError> {
+    let failed = |error: io::Error| DumpError::Dir { dir: dir.to_owned(), error };
+    let drawn = match Drawn::of_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        drawn => drawn.map_err(failed)?,
     };
-    for lines in Drawn::of_dir(&dir).map_err(failed)? {
+    for lines in drawn {
         pass(&lines.map_err(failed)?)?;
     }
-    Ok(Source::Disk)
+    Ok(())
 }
 
 fn summary(name: &str, tally: &Tally, source: &Source) -> String {
@@ -175,7 +209,7 @@ fn summary(name: &str, tally: &Tally, source: &Source) -> String {
     });
     let until = match source {
         Source::Daemon(pid) => format!(", where the daemon (pid {pid}) was when it was asked"),
-        Source::Disk => String::new(),
+        Source::Disk { .. } => String::new(),
     };
     format!("{name}: {steps} of {lives}{gaps}{last}{until}")
 }

@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::input::Input;
-use super::replay::{NOTHING, Replay, Verdict};
+use super::replay::{Replay, Verdict, why_nothing};
 use super::step_name::Lives;
 use super::words::count;
 use longshore_core::trace::{Rebase, Rebased};
@@ -55,7 +55,8 @@ pub(super) fn rebase(
         Ok(None) => {}
     }
     if report.steps == report.skipped {
-        writeln!(out, "result      {NOTHING}")?;
+        let why = why_nothing(report.steps, report.restored > 0);
+        writeln!(out, "result      nothing could be replayed: {why}")?;
         return Ok(Verdict::Unreadable);
     }
     let text =

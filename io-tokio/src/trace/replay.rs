@@ -1,5 +1,8 @@
 //! `longshore trace replay`: whether a recorded history comes out again, or what this core makes of it.
 
+#[cfg(test)]
+mod tests;
+
 use super::input::Input;
 use super::rebase::rebase;
 use super::step_name::StepName;
@@ -82,7 +85,7 @@ fn compare(
             Ok(()) => {}
             Err(ReplayError::Diverged(what)) => {
                 input.say(err)?;
-                summary(replay.report(), false, false, out)?;
+                summary(replay.report(), End::NotReached, out)?;
                 writeln!(
                     out,
                     "stopped     at step {}{}: what comes after it was not read",
@@ -113,7 +116,14 @@ fn compare(
     }
     input.say(err)?;
     let (verdict, text) = judge(replay.report(), mode, input.troubles().lose());
-    summary(replay.report(), !stopped, input.troubles().lose(), out)?;
+    let end = if stopped {
+        End::NotReached
+    } else if input.troubles().lose_after(input.place()) {
+        End::MayBeLost
+    } else {
+        End::Reached
+    };
+    summary(replay.report(), end, out)?;
     if let Some(until) = asked.until {
         if stopped {
             writeln!(
@@ -133,17 +143,26 @@ fn compare(
     Ok(verdict)
 }
 
-/// Why a replay of nothing is no success.
-pub(super) const NOTHING: &str = "nothing could be replayed: no segment begins with a daemon's creation or has a checkpoint that can be used";
+/// Why there was nothing to begin with. `steps` are those in the trace, and `at_checkpoint` says whether a state is known from a checkpoint.
+pub(super) const fn why_nothing(steps: u64, at_checkpoint: bool) -> &'static str {
+    match (steps, at_checkpoint) {
+        (0, true) => "there is no step behind the checkpoint",
+        (0, false) => "there is no step behind the header",
+        _ => "no segment begins with a daemon's creation or has a checkpoint that can be used",
+    }
+}
 
-fn judge(report: &Report, mode: Mode, damaged: bool) -> (Verdict, &'static str) {
+fn judge(report: &Report, mode: Mode, damaged: bool) -> (Verdict, String) {
     let replayed = report.steps - report.skipped;
-    match mode {
+    let (verdict, text) = match mode {
         _ if replayed == 0 && report.imported => (
             Verdict::Unreadable,
             "the trace was imported from the log of another daemon: no core recorded it, so there is nothing to replay",
         ),
-        _ if replayed == 0 => (Verdict::Unreadable, NOTHING),
+        _ if replayed == 0 => {
+            let why = why_nothing(report.steps, report.from_checkpoint.is_some());
+            return (Verdict::Unreadable, format!("nothing could be replayed: {why}"));
+        }
         Mode::EventsOnly => (Verdict::Same, "the events were replayed; nothing was to be compared"),
         Mode::Strict if report.compared == 0 => {
             (Verdict::Same, "the events were replayed; the trace has no effects to compare")
@@ -152,7 +171,8 @@ fn judge(report: &Report, mode: Mode, damaged: bool) -> (Verdict, &'static str) 
             (Verdict::Same, "the core does what was recorded, as far as the trace allows to compare")
         }
         Mode::Strict => (Verdict::Same, "the core does what was recorded"),
-    }
+    };
+    (verdict, text.to_owned())
 }
 
 /// Which life a step is of, where there is more than one so far.
@@ -160,8 +180,18 @@ fn of_life(life: u64) -> String {
     if life > 1 { format!(" of life {life}") } else { String::new() }
 }
 
-/// `whole` says whether all of the trace was read, `damaged` whether something of it is lost.
-fn summary(report: &Report, whole: bool, damaged: bool, out: &mut dyn Write) -> io::Result<()> {
+/// What is known of the end of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Not all of it was read.
+    NotReached,
+    /// All of it was read, and something may be missing behind the last record.
+    MayBeLost,
+    /// Its last record is the last that was made.
+    Reached,
+}
+
+fn summary(report: &Report, end: End, out: &mut dyn Write) -> io::Result<()> {
     let own = env!("CARGO_PKG_VERSION");
     let here = source().map_or_else(|| own.to_owned(), |source| format!("{own}+{source}"));
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
@@ -189,266 +219,11 @@ fn summary(report: &Report, whole: bool, damaged: bool, out: &mut dyn Write) -> 
         )?;
     }
     match &report.end {
-        _ if !whole => Ok(()),
+        _ if end == End::NotReached => Ok(()),
         Some(why) => writeln!(out, "ended       {why}"),
-        None if damaged => writeln!(out, "ended       not known: what says so may be in what cannot be read"),
-        None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trace_sink::segments;
-    use crate::trace_sink::tests::life::Life;
-    use crate::trace_sink::tests::{header, record};
-    use crate::trace_sink::{MIN_BUDGET, SegmentName, Sink};
-    use std::fs;
-    use tempfile::TempDir;
-
-    fn run(path: &Path, mode: Mode) -> (Verdict, String, String) {
-        let events_only = mode == Mode::EventsOnly;
-        ask(&Replay { file: path.to_owned(), events_only, ..Replay::default() })
-    }
-
-    fn ask(asked: &Replay) -> (Verdict, String, String) {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let verdict = replay(asked, Path::new("/"), &mut out, &mut err).expect("writes to memory");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        (verdict, text(out), text(err))
-    }
-
-    fn recorded(dir: &TempDir, steps: usize) -> PathBuf {
-        let path = dir.path().join("run.jsonl");
-        let mut life = Life::new(3);
-        let mut sink = Sink::file(&path, header(&life), life.fx.as_slice()).expect("starts");
-        record(&mut sink, &mut life, steps);
-        sink.close("stopped", &life.daemon);
-        path
-    }
-
-    #[test]
-    fn a_good_trace_ends_with_0_and_says_what_was_compared() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 300);
-        let (verdict, out, err) = run(&path, Mode::Strict);
-        assert_eq!((verdict, verdict.code(), err.as_str()), (Verdict::Same, 0, ""));
-        for line in [
-            "steps       301: 301 compared, 0 not replayed for want of a checkpoint\n",
-            "digests     10 compared\n",
-            "ended       stopped\n",
-            "result      the core does what was recorded\n",
-        ] {
-            assert!(out.contains(line), "{out}");
+        None if end == End::MayBeLost => {
+            writeln!(out, "ended       not known: what says so may be in what cannot be read")
         }
-    }
-
-    #[test]
-    fn what_is_lost_by_damage_qualifies_the_result() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 300);
-        let text = fs::read_to_string(&path).expect("reads");
-        let spoilt: Vec<_> =
-            text.lines().enumerate().map(|(n, line)| if n > 60 { &line[1..] } else { line }).collect();
-        fs::write(&path, spoilt.join("\n") + "\n").expect("writes");
-        let (verdict, out, _) = run(&path, Mode::Strict);
-        assert_eq!(verdict, Verdict::Same);
-        assert!(
-            out.contains("\nended       not known: what says so may be in what cannot be read\n"),
-            "{out}"
-        );
-        assert!(
-            out.ends_with("the core does what was recorded, as far as the trace allows to compare\n"),
-            "{out}"
-        );
-        // A killed daemon leaves a line without its end: nothing that was to be compared is lost.
-        let (killed, _) = text.split_at(text.len() / 2);
-        fs::write(&path, killed).expect("writes");
-        let (_, out, _) = run(&path, Mode::Strict);
-        assert!(out.contains("\nended       without a word"), "{out}");
-        assert!(out.ends_with("the core does what was recorded\n"), "{out}");
-    }
-
-    #[test]
-    fn a_divergence_ends_with_1_and_shows_the_step() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 300);
-        let text = fs::read_to_string(&path).expect("reads");
-        let changed = text.replacen(r#""fact":"ready""#, r#""fact":"unauthorized""#, 1);
-        assert_ne!(text, changed);
-        fs::write(&path, changed).expect("writes");
-        let (verdict, out, err) = run(&path, Mode::Strict);
-        assert_eq!((verdict, verdict.code()), (Verdict::Differs, 1));
-        assert!(out.ends_with("result      the core does something else than was recorded\n"), "{out}");
-        assert!(out.contains("\nstopped     at step "), "{out}");
-        assert!(err.contains(r#"fact.fact: "unauthorized" was recorded, "ready" was produced"#), "{err}");
-        assert!(err.contains("the last steps of the replay:"), "{err}");
-        assert_eq!(run(&path, Mode::EventsOnly).0, Verdict::Same);
-    }
-
-    #[test]
-    fn what_cannot_be_read_ends_with_2_and_says_why() {
-        let dir = TempDir::new().expect("temp");
-        let bad = |path: &Path| {
-            let (verdict, _, err) = run(path, Mode::Strict);
-            assert_eq!((verdict, verdict.code()), (Verdict::Unreadable, 2));
-            err
-        };
-        assert!(bad(&dir.path().join("none")).contains("No such file"));
-        assert!(bad(dir.path()).contains("no segment of a flight recorder"));
-        let path = dir.path().join("empty");
-        fs::write(&path, "").expect("writes");
-        assert!(bad(&path).contains("empty: the file is empty"));
-        fs::write(&path, "{\"rec\":\"step\"}\n").expect("writes");
-        assert!(bad(&path).contains("line 1 (byte 0): no header of a trace: "));
-    }
-
-    #[test]
-    fn a_directory_is_replayed_in_order_with_its_newest_segment_still_empty() {
-        let dir = TempDir::new().expect("temp");
-        let mut life = Life::new(5);
-        let first = life.fx.as_slice();
-        let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), first).expect("starts");
-        record(&mut sink, &mut life, 3000);
-        drop(sink);
-        let count = segments(dir.path()).expect("lists").len();
-        assert!(count > 1);
-        let newest = segments(dir.path()).expect("lists").pop().expect("a segment");
-        let name =
-            newest.file_name().and_then(|name| name.to_str()).and_then(SegmentName::parse).expect("a name");
-        let next = format!("flight-{:010}.jsonl", name.number + 1);
-        fs::write(dir.path().join(&next), "").expect("writes");
-        fs::write(dir.path().join("other.txt"), "not a segment").expect("writes");
-        let (verdict, out, err) = run(dir.path(), Mode::Strict);
-        assert_eq!(verdict, Verdict::Same, "{out}{err}");
-        assert!(out.contains(&format!("segments    {count}, ")), "{out}");
-        assert!(out.contains("without a word"), "{out}");
-        assert!(err.contains(&format!("{next}: the file is empty; it was left out")), "{err}");
-
-        let only = segments(dir.path()).expect("lists").swap_remove(1);
-        let (verdict, out, _) = run(&only, Mode::Strict);
-        assert_eq!(verdict, Verdict::Same);
-        assert!(out.contains("began       at the checkpoint after step "), "{out}");
-    }
-
-    #[test]
-    fn a_trace_of_which_nothing_can_be_replayed_is_no_success() {
-        let dir = TempDir::new().expect("temp");
-        let mut life = Life::new(5);
-        let first = life.fx.as_slice();
-        let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), first).expect("starts");
-        record(&mut sink, &mut life, 3000);
-        sink.close("stopped", &life.daemon);
-        let path = segments(dir.path()).expect("lists").swap_remove(1);
-        let text = fs::read_to_string(&path).expect("reads");
-        let kept = text.lines().filter(|line| !line.starts_with(r#"{"rec":"checkpoint""#));
-        fs::write(&path, kept.collect::<Vec<_>>().join("\n")).expect("writes");
-        let (verdict, out, _) = run(&path, Mode::Strict);
-        assert_eq!(verdict, Verdict::Unreadable);
-        assert!(out.contains("nothing could be replayed"), "{out}");
-    }
-
-    #[test]
-    fn it_stops_after_the_step_that_is_named_and_shows_the_last_ones() {
-        let dir = TempDir::new().expect("temp");
-        let file = recorded(&dir, 300);
-        let (verdict, out, _) =
-            ask(&Replay { file: file.clone(), until: "120".parse().ok(), ..Replay::default() });
-        assert_eq!(verdict, Verdict::Same, "{out}");
-        assert!(out.contains("steps       121: 121 compared"), "{out}");
-        assert!(out.contains("stopped     after step 120, as was asked; the last steps:"), "{out}");
-        assert!(out.contains("\n      120 ") && !out.contains("\n      100 "), "20 of them: {out}");
-        let (_, out, _) = ask(&Replay { file, until: "1000".parse().ok(), ..Replay::default() });
-        assert!(out.contains("stopped     never: the trace has no step 1000\n"), "{out}");
-    }
-
-    #[test]
-    fn the_life_of_a_step_is_named_where_there_is_more_than_one() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 100);
-        let one = fs::read_to_string(&path).expect("reads");
-        let (head, rest) = one.split_once("\"seed\":\"").expect("a seed");
-        // The same steps in a life of another seed: the first digest differs, or an effect does.
-        let two = format!("{one}{head}\"seed\":\"{:016x}{}", 99, &rest[16..]);
-        fs::write(&path, two.replacen("\"n\":80,", "\"n\":x,", 1)).expect("writes");
-        let (verdict, _, err) = run(&path, Mode::Strict);
-        assert_eq!(verdict, Verdict::Differs);
-        let step = err.lines().find(|line| line.starts_with("error: ")).expect("it is said");
-        assert!(step.contains(" of life 2 (line "), "{step}");
-        assert!(err.contains("), life 1: no record of a trace: "), "{err}");
-        let (_, out, _) =
-            ask(&Replay { file: path, until: "200".parse().ok(), events_only: true, ..Replay::default() });
-        assert!(out.contains("stopped     never: the trace has no step 200 in any life\n"), "{out}");
-    }
-
-    #[test]
-    fn it_stops_at_the_step_of_the_life_that_is_named() {
-        let dir = TempDir::new().expect("temp");
-        let file = dir.path().join("two.jsonl");
-        let life = |seed| crate::trace::input::tests::recorded(seed, 60);
-        fs::write(&file, life(6) + &life(7)).expect("writes");
-        let until =
-            |step: &str| ask(&Replay { file: file.clone(), until: step.parse().ok(), ..Replay::default() }).1;
-        assert!(
-            until("2/40").contains("stopped     after step 40 of life 2, as was asked"),
-            "{}",
-            until("2/40")
-        );
-        assert!(until("40").contains("stopped     after step 40, as was asked"), "{}", until("40"));
-        assert!(until("3/40").contains("never: the trace has no step 40 of life 3\n"), "{}", until("3/40"));
-        let new = dir.path().join("new.jsonl");
-        let asked =
-            Replay { file: file.clone(), until: "2/5".parse().ok(), rebase: true, ..Replay::default() };
-        let (verdict, out, err) = ask(&Replay { out: Some(new), ..asked });
-        assert_eq!((verdict, err.as_str()), (Verdict::Same, ""));
-        assert!(out.contains("steps       67: 67 with the effects that were recorded"), "{out}");
-    }
-
-    #[test]
-    fn digests_that_cannot_be_compared_are_not_counted_as_compared() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 300);
-        let text = fs::read_to_string(&path).expect("reads");
-        fs::write(&path, text.replacen("\"n\":150,", "\"n\":x,", 1)).expect("writes");
-        let (_, out, _) = run(&path, Mode::Strict);
-        assert!(out.contains("digests     8 compared, 2 not for want of a checkpoint\n"), "{out}");
-    }
-
-    #[test]
-    fn damage_is_said_and_what_is_left_is_compared() {
-        let dir = TempDir::new().expect("temp");
-        let path = recorded(&dir, 300);
-        let text = fs::read_to_string(&path).expect("reads");
-        let broken = text.replacen("\"n\":150,", "\"n\":15\u{fffd}0,", 1);
-        fs::write(&path, &broken[..broken.len() - 20]).expect("writes");
-        let (verdict, out, err) = run(&path, Mode::Strict);
-        assert_eq!(verdict, Verdict::Same, "{out}{err}");
-        assert!(
-            out.contains("steps       300: 150 compared, 150 not replayed for want of a checkpoint"),
-            "{out}"
-        );
-        assert!(out.contains("gaps        1, with 1 step; went on at a checkpoint 0 times"), "{out}");
-        assert!(out.contains("as far as the trace allows to compare"), "{out}");
-        assert!(err.contains("step 150 is missing; that is taken as a gap"), "{err}");
-        assert!(err.contains("broken off after "), "{err}");
-    }
-
-    #[test]
-    fn a_rebased_trace_is_one_of_this_core_and_never_replaces_a_file() {
-        let dir = TempDir::new().expect("temp");
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/traces/compat/1.1.jsonl");
-        assert_eq!(run(&kept, Mode::Strict).0, Verdict::Differs);
-        let new = dir.path().join("new.jsonl");
-        let asked = Replay { file: kept, rebase: true, out: Some(new.clone()), ..Replay::default() };
-        let (verdict, out, err) = ask(&asked);
-        assert_eq!((verdict, err.as_str()), (Verdict::Same, ""), "{out}");
-        assert!(out.contains("put in      5 answers to what traces of that format do not tell\n"), "{out}");
-        assert!(out.contains("first       step 0 (line 2): 2 effects were recorded and 3 produced"), "{out}");
-        let (verdict, out, _) = run(&new, Mode::Strict);
-        assert_eq!(verdict, Verdict::Same);
-        assert!(out.ends_with("result      the core does what was recorded\n"), "{out}");
-        let (verdict, _, err) = ask(&asked);
-        assert_eq!(verdict, Verdict::Unreadable);
-        assert!(err.contains("exists already: name a file that does not"), "{err}");
+        None => writeln!(out, "ended       without a word: the daemon was killed, or still records"),
     }
 }

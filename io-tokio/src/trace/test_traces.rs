@@ -40,7 +40,7 @@ pub(super) fn from_the_middle(dir: &TempDir, seed: u64, before: u64, steps: u64)
     for _ in 0..before {
         life.step();
     }
-    let from = Some(Origin { n: before, digest: life.daemon.digest() });
+    let from = Some(Origin::new(before, life.daemon.digest()));
     let mut lines = Vec::new();
     encode::header(&mut lines, &Header { from, ..header(&life) }).expect("encodes");
     encode::checkpoint(&mut lines, before, &life.daemon).expect("encodes");

@@ -277,12 +277,18 @@ impl Sink {
 
     /// Ends the recording with a digest and a reason, and waits at most 5 s for the disk.
     pub fn close(mut self, why: &str, after: &Daemon) -> Closed {
-        self.resume(after, true);
-        if self.lost.is_none() {
-            self.line.clear();
-            let encoded = encode::digest(&mut self.line, self.n, after.digest())
-                .and_then(|()| encode::end(&mut self.line, self.n, why));
-            self.hand_over(self.n + 1, encoded.map(|()| None), true);
+        // What could not be written may be known only now: then it is tried once more.
+        for _ in 0..2 {
+            self.resume(after, true);
+            if self.lost.is_none() {
+                self.line.clear();
+                let encoded = encode::digest(&mut self.line, self.n, after.digest())
+                    .and_then(|()| encode::end(&mut self.line, self.n, why));
+                self.hand_over(self.n + 1, encoded.map(|()| None), true);
+            }
+            if self.lost.is_none() {
+                break;
+            }
         }
         self.finish();
         let missing = self.lost.map_or(0, |lost| (self.n + 1).saturating_sub(lost.from));
@@ -362,7 +368,7 @@ impl Sink {
             _ if lost.from == 0 => self.late_beginning(count, after),
             Some(_) => self
                 .gap_before(lost.from, count)
-                .and_then(|()| self.rotation(after))
+                .and_then(|()| self.rotation(after, count))
                 .and_then(|cut| self.note_why(lost.from).map(|()| Some(Cut { first: lost.from, ..cut }))),
             None => self
                 .gap_before(lost.from, count)
@@ -379,16 +385,20 @@ impl Sink {
         if count > 0 { encode::gap(&mut self.line, from, count) } else { Ok(()) }
     }
 
-    /// Says in the new segment what is missing before it: the gap itself is in the one before, which may be gone.
+    /// Says in the new segment why steps are missing before it.
     fn note_why(&mut self, from: StepNumber) -> serde_json::Result<()> {
         let why = self.error.as_deref().unwrap_or("nobody knows why");
-        let told = format!("the steps from {from} to {} are missing: {why}", self.n);
+        let told = if from == self.n {
+            format!("step {from} is missing: {why}")
+        } else {
+            format!("the steps from {from} to {} are missing: {why}", self.n)
+        };
         encode::note(&mut self.line, self.n, &told)
     }
 
     /// Begins as in the middle of a life, of which so many steps could not be kept.
     fn late_beginning(&mut self, missing: u64, after: &Daemon) -> serde_json::Result<Option<Cut>> {
-        self.segment(after)?;
+        self.segment(after, missing)?;
         let told = format!("the disk did not take the first {missing} steps of this life");
         encode::note(&mut self.line, self.n, &told)?;
         Ok(self.shares.map(|_| Cut { at: 0, first: 0 }))
@@ -399,21 +409,22 @@ impl Sink {
             return;
         }
         self.line.clear();
-        let rotated = self.rotation(after);
+        let rotated = self.rotation(after, 0);
         self.hand_over(self.n + 1, rotated.map(Some), false);
     }
 
-    /// Appends the end of a segment and the beginning of the next to the line.
-    fn rotation(&mut self, after: &Daemon) -> serde_json::Result<Cut> {
+    /// Appends the end of a segment and the beginning of the next to the line. So many steps before that are `lost`: the gap that says so in the
+    /// segment before may not be written, as that one may be what is broken or gone.
+    fn rotation(&mut self, after: &Daemon, lost: u64) -> serde_json::Result<Cut> {
         encode::end(&mut self.line, self.n, "rotated")?;
         let at = self.line.len();
-        self.segment(after)?;
+        self.segment(after, lost)?;
         Ok(Cut { at, first: self.n + 1 })
     }
 
     /// Appends a beginning in the middle of the life to the line: a header and a checkpoint, if there is room for one.
-    fn segment(&mut self, after: &Daemon) -> serde_json::Result<()> {
-        self.header.from = Some(Origin { n: self.n, digest: after.digest() });
+    fn segment(&mut self, after: &Daemon, lost: u64) -> serde_json::Result<()> {
+        self.header.from = Some(Origin { n: self.n, digest: after.digest(), lost });
         encode::header(&mut self.line, &self.header)?;
         let before = self.line.len();
         encode::checkpoint(&mut self.line, self.n, after)?;

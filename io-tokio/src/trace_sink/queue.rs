@@ -127,6 +127,11 @@ impl Queue {
         self.filled.notify_one();
     }
 
+    /// Whether no more lines will come.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Waits until everything is written, or could not be. Returns whether that came about in time, and what failed last.
     pub(super) fn wait_done(&self, within: Duration) -> (bool, Option<Failed>) {
         let waited = self.done.wait_timeout_while(self.lock(), within, |state| !state.done);

@@ -7,9 +7,12 @@ use super::tests::{header, record};
 use super::*;
 use crate::trace::input::tests::{gzip, zstd};
 use longshore_core::trace::{Mode, Reader, Record, Replay, Report};
+use std::fmt::{self, Write as _};
 use std::fs;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
+use tracing::field::Field;
 use tracing::{Level, Metadata};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
@@ -211,6 +214,35 @@ impl<S: tracing::Subscriber> Layer<S> for Warnings {
     fn on_event(&self, _: &tracing::Event<'_>, _: Context<'_, S>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Keeps the texts of warnings.
+#[derive(Clone, Default)]
+struct Texts(Arc<Mutex<String>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Texts {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            if field.name() == "message" {
+                writeln!(self.0.lock().expect("no panic"), "{value:?}").expect("writes to memory");
+            }
+        });
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")] // It has a device that is always full.
+fn what_is_refused_at_the_end_is_not_said_to_be_tried_again() {
+    let queue = Queue::default();
+    let full = OpenOptions::new().append(true).open("/dev/full").expect("opens");
+    assert!(matches!(queue.push(b"line\n", 0, None, false), Pushed::Taken));
+    queue.close();
+    let texts = Texts::default();
+    tracing::subscriber::with_default(Registry::default().with(texts.clone()), || {
+        Writer::new(Output::File, Some(full)).run(&queue);
+    });
+    let said = texts.0.lock().expect("no panic").clone();
+    assert_eq!(said, "the end of the trace cannot be written; the steps from here on are missing in it\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@ pub(crate) mod life {
 use super::segments::MOST_SEGMENTS;
 use super::*;
 use life::Life;
-use longshore_core::trace::{Mode, Reader, Replay, Report};
+use longshore_core::trace::{Mode, Place, Reader, Replay, Report, Salvage};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -30,6 +30,20 @@ fn replay(files: &[PathBuf]) -> Report {
         replay.segment(Reader::new(source).expect("reads"), |_| {}).expect("replays");
     }
     replay.finish()
+}
+
+/// What is wrong with the segments one after another.
+fn damage(files: &[PathBuf]) -> Vec<String> {
+    let mut salvage = Salvage::default();
+    for (source, path) in files.iter().enumerate() {
+        salvage.begin();
+        let text = fs::read_to_string(path).expect("reads");
+        for (line, text) in (1..).zip(text.lines()) {
+            salvage.line(Place { source, line, byte: 0 }, text.as_bytes());
+        }
+    }
+    salvage.finish();
+    salvage.troubles().first().iter().map(|trouble| trouble.what.to_string()).collect()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -157,6 +171,28 @@ fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
     assert_eq!((report.compared, report.end.as_deref()), (report.steps, Some("stopped")));
 }
 
+#[test]
+fn a_step_that_is_too_long_for_the_budget_is_a_gap_of_one_step() {
+    let dir = TempDir::new().expect("temp");
+    let mut life = Life::new(4);
+    let first = life.fx.as_slice().to_vec();
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), &first).expect("starts");
+    record(&mut sink, &mut life, 20);
+    let (now, event) = life.step();
+    let many: Vec<Effect> = first.iter().cycle().take(2000).cloned().collect();
+    sink.step(now, &event, &many, &life.daemon);
+    record(&mut sink, &mut life, 20);
+    let closed = sink.close("stopped", &life.daemon);
+    assert_eq!((closed.steps, closed.lost), (41, 1));
+    let files = segments(dir.path()).expect("lists");
+    assert_eq!(damage(&files), Vec::<String>::new());
+    let report = replay(&files);
+    assert_eq!((report.gaps, report.lost, report.steps, report.compared), (1, 1, 41, 41));
+    let text = fs::read_to_string(&files[1]).expect("reads");
+    let told = "step 21 is missing: step 21 is too long for the flight recorder's budget";
+    assert!(text.contains(told), "{text}");
+}
+
 /// Whether a segment has its header.
 fn is_begun(dir: &Path) -> bool {
     let is_begun = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.len() > 0);
@@ -207,8 +243,10 @@ fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
     let after = segments(&dir).expect("lists");
     assert!(after[0].ends_with("flight-0000000002.jsonl"), "no number is left out: {after:?}");
     let alone = replay(&after);
-    assert_eq!((alone.steps, alone.compared, alone.gaps), (40, 40, 0));
-    let all = replay(&[before, after].concat());
+    assert_eq!((alone.steps, alone.compared, alone.gaps, alone.lost), (40, 40, 1, closed.lost));
+    let both = [before, after].concat();
+    assert_eq!(damage(&both), Vec::<String>::new(), "what the recorder knows to be missing is said");
+    let all = replay(&both);
     assert_eq!((all.gaps, all.lost, all.steps + all.lost), (1, closed.lost, closed.steps + 1));
 }
 
@@ -264,6 +302,7 @@ fn a_recorder_whose_first_lines_are_refused_begins_later() {
     let report = replay(&segments(&dir).expect("lists"));
     assert_eq!((report.steps, report.compared, report.end.as_deref()), (40, 40, Some("stopped")));
     assert_eq!(closed.lost + 40, closed.steps + 1, "{closed:?}");
+    assert_eq!((report.gaps, report.lost), (1, closed.lost), "the creation is lost as well");
 }
 
 #[test]
@@ -279,7 +318,7 @@ fn a_file_whose_first_lines_are_refused_begins_later() {
     let reader = Reader::new(sink.line.as_slice()).expect("a header");
     assert_eq!(reader.header().from.map(|from| from.n), Some(life.n));
     let report = Replay::new(Mode::Strict).run(reader).expect("a trace");
-    assert_eq!((report.from_checkpoint, report.gaps), (Some(life.n), 0));
+    assert_eq!((report.from_checkpoint, report.gaps, report.lost), (Some(life.n), 1, life.n + 1));
 }
 
 #[test]

@@ -40,8 +40,24 @@ enum WriteError {
     Gone,
 }
 
-const GONE: &str = "the segment that was written, or the flight recorder's directory, was removed or moved away; \
-                    recording begins anew with the next step";
+/// For the log: whether the disk refuses, or what was written is gone, and whether nothing more will come that could be written.
+const fn warning(refuses: bool, is_last: bool) -> &'static str {
+    match (refuses, is_last) {
+        (true, false) => {
+            "the trace cannot be written; steps are missing in it from here on, until the disk takes it again"
+        }
+        (true, true) => "the end of the trace cannot be written; the steps from here on are missing in it",
+        (false, false) => {
+            "the segment that was written, or the flight recorder's directory, was removed or moved away; recording begins anew with the next step"
+        }
+        (false, true) => {
+            "the segment that was written, or the flight recorder's directory, was removed or moved away; the end of the recording is missing"
+        }
+    }
+}
+
+const GONE: &str =
+    "the segment that was written, or the flight recorder's directory, was removed or moved away";
 
 impl Writer {
     pub(super) fn new(output: Output, file: Option<File>) -> Self {
@@ -54,7 +70,7 @@ impl Writer {
         while queue.take(&mut batch) {
             if !batch.bytes.is_empty() {
                 let written = self.write(&batch);
-                self.tell(&written);
+                self.tell(&written, queue.is_closed());
                 if let Err((from, error)) = written {
                     let at_once = matches!(error, WriteError::Gone);
                     queue.fail(Failed { from, error: error.to_string(), at_once });
@@ -80,8 +96,8 @@ impl Writer {
         matches!(self.output, Output::File) && self.file.as_ref().is_some_and(removed)
     }
 
-    /// Says once that the disk refuses, and once that it does not any more: it is tried again every few seconds.
-    fn tell(&mut self, written: &Result<(), (StepNumber, WriteError)>) {
+    /// Says once that the disk refuses, and once that it does not any more: it is tried again every few seconds, unless this is the end.
+    fn tell(&mut self, written: &Result<(), (StepNumber, WriteError)>, is_last: bool) {
         match written {
             Err((from, error)) => {
                 let why = error.to_string();
@@ -98,15 +114,11 @@ impl Writer {
                     Output::File => None,
                 };
                 let dir = dir.map(tracing::field::display);
-                match error {
-                    WriteError::Gone => {
-                        tracing::warn!(dir, from, "{GONE}");
-                    }
-                    WriteError::Disk(_) => tracing::warn!(
-                        %error, dir, from,
-                        "the trace cannot be written; steps are missing in it from here on, until the disk takes it again"
-                    ),
-                }
+                let error = match error {
+                    WriteError::Gone => None,
+                    WriteError::Disk(error) => Some(tracing::field::display(error)),
+                };
+                tracing::warn!(error, dir, from, "{}", warning(error.is_some(), is_last));
             }
             Ok(()) => {
                 if self.refusal.take().is_some() {

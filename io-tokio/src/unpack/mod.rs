@@ -18,6 +18,9 @@ const MOST_LAYERS: usize = 3;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// How much of the beginning is looked at.
+const LOOK: usize = 10;
+
 /// Bytes of a source, unpacked.
 pub(crate) type Stream = Box<dyn BufRead + Send>;
 
@@ -43,16 +46,28 @@ pub(crate) fn is_packed(first: &[u8]) -> bool {
     Packer::of(first).is_some()
 }
 
+/// What has packed it, if that is known and cannot be unpacked here.
+fn foreign(first: &[u8]) -> Option<&'static str> {
+    match first {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
+        // The mark of a block, or that of the end where there is none: a text may begin with the letters.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Some("bzip2"),
+        _ => None,
+    }
+}
+
 /// Unpacks all layers. What is wrong with packed bytes is an error of the stream, behind all that could be unpacked.
 ///
 /// # Errors
 /// If `from` cannot be read.
 pub(crate) fn unpacked(from: impl Read + Send + 'static) -> io::Result<Stream> {
     let mut from = BufReader::with_capacity(READ_BYTES, from);
-    let mut first = Vec::with_capacity(ZSTD.len());
+    let mut first = Vec::with_capacity(LOOK);
     // A pipe may give them one by one.
-    from.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first)?;
+    from.by_ref().take(LOOK as u64).read_to_end(&mut first)?;
     let mut packer = Packer::of(&first);
+    let mut unknown = foreign(&first);
     let mut stream: Stream = Box::new(Cursor::new(first).chain(from));
     for _ in 0..MOST_LAYERS {
         stream = match packer {
@@ -60,15 +75,19 @@ pub(crate) fn unpacked(from: impl Read + Send + 'static) -> io::Result<Stream> {
                 Box::new(BufReader::with_capacity(READ_BYTES, Gzip(MultiGzDecoder::new(stream))))
             }
             Some(Packer::Zstd) => Box::new(BufReader::with_capacity(READ_BYTES, Zstd::new(stream))),
-            None => return Ok(stream),
+            None => {
+                return Ok(unknown.map_or(stream, |packer| {
+                    fails(&format!("it is packed in a way that is not read ({packer}): unpack it first"))
+                }));
+            }
         };
-        let (first, whole) = peeked(stream, ZSTD.len());
-        (packer, stream) = (Packer::of(&first), whole);
+        let (first, whole) = peeked(stream, LOOK);
+        (packer, unknown, stream) = (Packer::of(&first), foreign(&first), whole);
     }
     if packer.is_some() {
         let why =
             format!("it is packed more than {MOST_LAYERS} times (unpack it first, by gzip -d or zstd -d)");
-        stream = Box::new(BufReader::new(Fails(Some(told(io::ErrorKind::InvalidData, why)))));
+        stream = fails(&why);
     }
     Ok(stream)
 }
@@ -83,6 +102,11 @@ pub(crate) fn peeked(mut stream: Stream, bytes: usize) -> (Vec<u8>, Stream) {
         Some(error) => Box::new(whole.chain(BufReader::new(Fails(Some(error))))),
     };
     (first, whole)
+}
+
+/// Of which nothing can be read, and why.
+fn fails(why: &str) -> Stream {
+    Box::new(BufReader::new(Fails(Some(told(io::ErrorKind::InvalidData, why.to_owned())))))
 }
 
 /// Gives an error, and is over.

@@ -98,6 +98,8 @@ async fn where_nothing_is_recorded_that_is_said() {
     let bed = Bed::with(|home| home.config("trace_budget", json!(0))).await;
     let none = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
     assert!(refused(&none).contains("longshore/trace"), "{none:?}");
+    let told = "error: no daemon of this profile runs, and there is nothing recorded in ";
+    assert!(none.err.starts_with(told) && !none.err.contains("the last one"), "one text: {none:?}");
     let daemon = bed.daemon().await;
     let off = bed.home.run(&["trace", "dump", "-o", "x.jsonl"]).await;
     assert!(off.err.contains("404 this daemon has no flight recorder"), "{off:?}");
@@ -178,8 +180,10 @@ async fn a_directory_that_is_removed_is_made_again_and_a_segment_that_is_missing
         }
     };
     let said = tokio::time::timeout(WITHIN, made).await.expect("it begins anew");
-    let (report, _) = replayed(said.out.as_bytes());
+    let reader = Reader::new(said.out.as_bytes()).expect("a header");
+    let report = Replay::new(Mode::Strict).run(reader).expect("the core does what was recorded");
     assert!(report.from_checkpoint.is_some() && report.compared == report.steps, "{report:?}");
+    assert!(report.gaps == 1 && report.lost > 0, "what went with the directory is said: {report:?}");
     assert!(said.out.contains(" are missing: the segment that was written, or"), "{said:?}");
     let ended = daemon.stop().await;
     assert!(ended.status.success(), "{}", ended.log);

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 /// What it was asked, and its end.
@@ -73,6 +74,26 @@ async fn cli_70_a_daemon_of_another_make_is_asked_as_it_knows_it() {
     assert_eq!(foreign.asked(), ["/shutdown"]);
     assert!(said.err.contains("cannot be told"), "its process is none that is known: {said:?}");
     assert!(foreign.bystander.is_alive());
+}
+
+#[tokio::test]
+async fn a_dump_where_no_daemon_answers_says_so_in_words_of_its_own() {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 512];
+            if stream.read(&mut asked).await.is_ok() {
+                // Who asks may have gone.
+                let _ = stream.write_all(b"no such thing here\n").await;
+            }
+        }
+    });
+    let bed = Bed::new().await;
+    let said = bed.home.run(&["trace", "dump", "--health-port", &port]).await;
+    let told = format!("what listens on port {port} does not answer as a daemon does (");
+    assert!(refused(&said).contains(&told) && said.err.contains("there is nothing recorded"), "{said:?}");
+    assert!(!said.err.contains("end it yourself"), "nothing is to be ended: {said:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::{At, Begins, Fate, Gap, Life, LifeEnd, LifeIx, Moment, Story, TaskIx,
 use crate::effect::{Effect, ExitReport};
 use crate::event::ClaimKey;
 use crate::id::TaskId;
-use crate::trace::{Checkpoint, Header, Record, Step, StepNumber};
+use crate::trace::{self, Checkpoint, Header, Record, Step, StepNumber};
 use course::{Course, InStep, RuntimeNames};
 use scene::Scene;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,12 @@ impl Builder {
             barred: Vec::new(),
             stopping: Vec::new(),
         });
-        self.course = Some(Course::new(life, header));
+        let mut course = Course::new(life, header);
+        if let Some(trace::Gap { n, lost }) = header.from.and_then(trace::Origin::gap) {
+            self.story[life].gaps.push(Gap { n, lost, after: None, until: None, restored: false });
+            course.in_gap = true;
+        }
+        self.course = Some(course);
     }
 
     /// Where a life has its place on a common axis: by its wall clock, and never before the end of the one before it.
@@ -237,7 +242,8 @@ impl Builder {
         let life = &mut self.story[course.life];
         if begins {
             life.begins = Begins::Checkpoint(point.n);
-        } else if let Some(gap) = life.gaps.last_mut().filter(|_| course.in_gap) {
+        }
+        if let Some(gap) = life.gaps.last_mut().filter(|_| course.in_gap) {
             gap.restored = true;
         }
         course.last = Some(point.n);

@@ -24,7 +24,7 @@ pub(super) struct Lived {
 impl Lived {
     /// The header of a segment that goes on after a checkpoint.
     pub(super) fn header_from(&self, point: &Checkpoint) -> Header {
-        Header { from: Some(Origin { n: point.n, digest: point.digest }), ..self.header.clone() }
+        Header { from: Some(Origin::new(point.n, point.digest)), ..self.header.clone() }
     }
 
     /// The steps from number `n` on.

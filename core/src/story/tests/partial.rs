@@ -153,6 +153,37 @@ fn a_story_from_a_checkpoint_agrees_with_the_whole_one() {
 }
 
 #[test]
+fn steps_before_the_beginning_that_were_lost_are_told_as_a_gap() {
+    let mut checked = 0;
+    for history in histories() {
+        for lived in &history.lives {
+            let whole = story_of(lived);
+            for point in &lived.checkpoints {
+                let mut header = lived.header_from(point);
+                header.from.as_mut().expect("in the middle").lost = point.n + 1;
+                let mut builder = Builder::default();
+                builder.header(&header);
+                builder.record(&Record::Checkpoint(point.clone()));
+                tell(&mut builder, lived.from(point.n + 1));
+                let told = builder.finish();
+                let (what, life) = (format!("seed {} from step {}", history.seed, point.n), &told.lives[0]);
+                let gaps: Vec<_> = life
+                    .gaps
+                    .iter()
+                    .map(|gap| (gap.n, gap.lost, gap.after, gap.until, gap.restored))
+                    .collect();
+                assert_eq!(gaps, [(0, point.n + 1, None, life.first, true)], "{what}");
+                assert_eq!(life.begins, Begins::Checkpoint(point.n), "{what}");
+                agree(&told, &whole, &what);
+                assert_eq!(open(&told), open(&whole), "{what}: what is open at the end");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "there are checkpoints: {checked}");
+}
+
+#[test]
 fn what_is_told_around_a_gap_is_true() {
     for history in histories() {
         for lived in &history.lives {

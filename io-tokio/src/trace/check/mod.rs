@@ -267,6 +267,10 @@ mod tests {
         let (verdict, _, err) = run("", &Check::default());
         assert_eq!((verdict, verdict.code()), (Verdict::Unreadable, 2));
         assert!(err.contains("the file is empty"), "{err}");
+        let header = recorded(6, 1).lines().next().expect("a header").to_owned();
+        let (verdict, out, _) = run(&header, &Check::default());
+        assert_eq!(verdict, Verdict::Unreadable);
+        assert!(out.ends_with("nothing could be checked: there is no step behind the header\n"), "{out}");
         let kept = include_str!("../../../../tests/traces/compat/1.1.jsonl");
         let (verdict, out, _) = run(kept, &Check::default());
         assert_eq!(verdict, Verdict::Unreadable);

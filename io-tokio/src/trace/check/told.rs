@@ -2,6 +2,7 @@
 
 use super::{Check, DOCUMENT, Verdict, anchor};
 use crate::trace::input::Input;
+use crate::trace::replay::why_nothing;
 use crate::trace::words::count;
 use longshore_core::observe::catalog;
 use longshore_core::observe::needs_rest;
@@ -106,7 +107,8 @@ impl Told<'_> {
         } else if self.audit.audited().divergences > 0 {
             "this core does something else than was recorded; make a trace of this core by `replay --rebase -o`"
         } else {
-            "no segment begins with a daemon's creation or has a checkpoint that can be used"
+            let report = self.audit.report();
+            why_nothing(report.steps, report.from_checkpoint.is_some())
         };
         why.to_owned()
     }

@@ -102,7 +102,7 @@ impl Life {
             records.push(Record::Step(step(0, now, None, Vec::new())));
         } else {
             // There is no state to go on from; the trace begins after some step, which is called 0.
-            header.from = Some(Origin { n: 0, digest: 0 });
+            header.from = Some(Origin::new(0, 0));
         }
         Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: HashMap::new() }
     }

@@ -119,7 +119,7 @@ fn a_line_whose_end_is_only_missing_is_left_out_where_it_may_be_half() {
     assert_eq!(stripped.steps, all.steps, "nothing is read of its last field");
     assert!(!stripped.said.contains("cut  "), "{}", stripped.said);
     let half = good(&DAY[..id_last]);
-    let before = &DAY[..DAY[..id_last].rfind('\n').expect("a line") + 1];
+    let before = &DAY[..=DAY[..id_last].rfind('\n').expect("a line")];
     assert_eq!(half.steps, good(before).steps, "it ends with an id");
     let said = "daemon.log has no line end: left out, as what it says may be half\n";
     assert!(half.said.contains("understood  24 lines\ncut  ") && half.said.ends_with(said), "{}", half.said);

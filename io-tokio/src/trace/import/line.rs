@@ -69,7 +69,7 @@ impl Line {
             _ if trimmed.contains('\r') => Tail::Whole,
             _ => Tail::Between,
         };
-        Some(Self { print, tail, ..line })
+        Some(Self { tail, print, ..line })
     }
 
     /// Whether it tells all of these fields, each of them whole, or has no more of them, wherever it is cut.

@@ -70,6 +70,12 @@ impl Lines {
         }
         match got {
             Ok(Got::Whole) => to.line(self.place, &self.line),
+            // An archive ends with blocks of zeros, and one of nothing has only these.
+            Ok(Got::Torn) if self.place.byte == 0 && is_zeros(&self.line) => {
+                let why =
+                    "it has nothing but zeros, as an archive of no file has (or the disk lost what it had)";
+                to.trouble(self.place, Damage::Source { why: why.to_owned() });
+            }
             Ok(Got::Torn) => to.torn(self.place, &self.line),
             Ok(Got::Long) => to.trouble(self.place, Damage::Long),
             Ok(Got::End) => {
@@ -152,6 +158,11 @@ impl Lines {
         self.names.push(name);
         to.trouble(at, what);
     }
+}
+
+/// Whether there is something, and nothing but zeros.
+fn is_zeros(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Reads a line without its end into `line`, and counts its bytes, the end included.

@@ -194,6 +194,21 @@ fn what_is_not_there_or_no_trace_is_refused_with_a_reason() {
     let text = refused("text", Some(b"hello\n"));
     assert!(text.starts_with("text: line 1 (byte 0): no header of a trace: expected"), "{text}");
     assert!(!text.contains("left out"), "{text}");
+    let unread = |packer| {
+        format!("nothing can be read: it is packed in a way that is not read ({packer}): unpack it first")
+    };
+    let xz = [0xfd, b'7', b'z', b'X', b'Z', 0, 0, 4, 0xe6, 0xd6];
+    assert_eq!(refused("x.tar.xz", Some(&xz)), format!("x.tar.xz: {}", unread("xz")));
+    assert_eq!(refused("gz.xz", Some(&gzip(&xz))), format!("gz.xz: {}", unread("xz")));
+    for bz2 in [b"BZh9\x31\x41\x59\x26\x53\x59\0", b"BZh1\x17\x72\x45\x38\x50\x90\0"] {
+        assert_eq!(refused("x.bz2", Some(bz2)), format!("x.bz2: {}", unread("bzip2")));
+    }
+    assert!(refused("text", Some(b"BZh9 is no mark\n")).contains("no header of a trace"));
+    let none = refused("e.tar", Some(&[0; 10240]));
+    assert!(
+        none.starts_with("e.tar: nothing can be read: it has nothing but zeros, as an archive of no file"),
+        "{none}"
+    );
     let gzip = refused("gz", Some(&[0x1f, 0x8b, 9, 9]));
     assert!(gzip.starts_with("gz: nothing can be read: the gzip data is "), "{gzip}");
     let zstd = refused("zst", Some(&[0x28, 0xb5, 0x2f, 0xfd]));

@@ -108,7 +108,7 @@ fn from_the_middle(seed: u64, before: u64, steps: u64) -> Vec<u8> {
         life.step();
     }
     let mut header = Header::new("test", life.config.clone(), life.seed, life.start);
-    header.from = Some(Origin { n: before, digest: life.daemon.digest() });
+    header.from = Some(Origin::new(before, life.daemon.digest()));
     let mut lines = Vec::new();
     encode::header(&mut lines, &header).expect("encodes");
     encode::checkpoint(&mut lines, before, &life.daemon).expect("encodes");
