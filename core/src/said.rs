@@ -4,7 +4,7 @@ use crate::effect::{
     ApiCall, Effect, ExitCause, FsCall, GateAnswer, ReportKind, RuntimeChange, StopPhase, WsCmd,
 };
 use crate::event::{ClaimKey, Collect, Event, GateOwner, Recovered, RunEnd, StopKind};
-use crate::id::{ActionId, PathKey, Provider, RuntimeId};
+use crate::id::{ActionId, PathKey, Provider, RuntimeId, SlotIndex};
 use crate::reason::FailReason;
 use crate::script::{api_label, effect_label, event_label, fs_label};
 use crate::story::RequestKind;
@@ -42,6 +42,19 @@ pub(crate) trait Said {
 /// A request about a claim, which is named so that what has to do with it can be found.
 fn of_claim(kind: RequestKind, claim: Option<ClaimKey>) -> Option<String> {
     claim.map(|claim| format!("{} of {}", kind.as_str(), claim.said()))
+}
+
+/// What is written down of a claim whose agent was launched.
+pub(crate) fn launched(slot: SlotIndex) -> String {
+    format!("launched in slot {}", slot.0)
+}
+
+/// What is written down of a claim whose run has ended.
+pub(crate) fn ended(report: Option<ReportKind>) -> String {
+    report.map_or_else(
+        || "ended, with nothing to be reported".to_owned(),
+        |report| format!("ended, to be reported as {}", report.said()),
+    )
 }
 
 macro_rules! said {
@@ -99,9 +112,8 @@ said! {
     };
     Recovered: it => match it {
         Recovered::Claimed => "claimed".to_owned(),
-        Recovered::Launched { slot, .. } => format!("launched in slot {}", slot.0),
-        Recovered::Ended { report: Some(report), .. } => format!("ended, to be reported as {}", report.said()),
-        Recovered::Ended { report: None, .. } => "ended, with nothing to be reported".to_owned(),
+        Recovered::Launched { slot, .. } => launched(*slot),
+        Recovered::Ended { report, .. } => ended(*report),
     };
 }
 
@@ -144,7 +156,7 @@ impl<T: Said> Said for BTreeSet<T> {
 mod tests {
     use super::*;
     use crate::effect::PhaseName;
-    use crate::id::{OpId, SlotIndex};
+    use crate::id::OpId;
     use crate::time::Instant;
 
     #[test]

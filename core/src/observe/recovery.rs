@@ -8,7 +8,7 @@ use super::{At, Found};
 use crate::effect::{Keep, LaunchCall, ReportKind};
 use crate::event::{ClaimKey, Event, Offer, Recovered};
 use crate::id::{OpId, Provider, RuntimeId, SlotIndex, TaskId};
-use crate::said::Said;
+use crate::said::{self, Said};
 use std::collections::BTreeMap;
 
 /// How far a claim is as its record says.
@@ -23,9 +23,8 @@ impl Said for Kept {
     fn said(&self) -> String {
         match self {
             Self::Claimed => "claimed".to_owned(),
-            Self::Launched(slot) => format!("launched in slot {}", slot.0),
-            Self::Ended(Some(report)) => format!("ended, to be reported as {}", report.said()),
-            Self::Ended(None) => "ended, with nothing to be reported".to_owned(),
+            Self::Launched(slot) => said::launched(*slot),
+            Self::Ended(report) => said::ended(*report),
         }
     }
 }

@@ -64,6 +64,13 @@ pub struct Header {
     pub from: Option<Origin>,
 }
 
+/// The version of this core in a program that was built from this commit, which is what semantic versioning calls build metadata:
+/// `0.1.0+0123456789ab`. Without one, the version alone.
+pub fn version_of(commit: Option<&str>) -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    commit.map_or_else(|| own.to_owned(), |commit| format!("{own}+{commit}"))
+}
+
 impl Header {
     /// The header of a life that begins now, recorded by this version.
     pub fn new(source: impl Into<String>, config: Config, seed: Seed, start: Now) -> Self {
@@ -71,13 +78,10 @@ impl Header {
         Self { format: FORMAT, core, source: source.into(), seed, start, config, from: None }
     }
 
-    /// With the commit that the program was built from in the version of the core, as what semantic versioning calls build metadata:
-    /// `0.1.0+0123456789ab`. Without one, the version stays as it is.
+    /// With the commit that the program was built from in the version of the core, see [`version_of`].
     #[must_use]
     pub fn built_from(mut self, commit: Option<&str>) -> Self {
-        if let Some(commit) = commit {
-            self.core = format!("{}+{commit}", self.core);
-        }
+        self.core = version_of(commit);
         self
     }
 

@@ -41,7 +41,8 @@ mod trouble;
 pub use audit::{Audit, Audited, Finding, Near};
 pub use context::{Context, Difference, Divergence};
 pub use format::{
-    Checkpoint, DigestAt, End, FORMAT, Gap, Header, IMPORTED, Note, Origin, Record, Step, StepNumber, Version,
+    Checkpoint, DigestAt, End, FORMAT, Gap, Header, IMPORTED, Note, Origin, Record, Step, StepNumber,
+    Version, version_of,
 };
 pub use reader::{MAX_LINE, Reader, Torn, TraceError};
 pub use rebase::{Rebase, RebaseError, Rebased};

@@ -75,11 +75,8 @@ pub async fn run(demo: &cli::Demo, env: &Env, cwd: &Path) -> Result<Exit, Box<dy
     let begun = Instant::now();
     let traces: Vec<PathBuf> = std::iter::once(place.dir().join(TRACE)).chain(demo.record.clone()).collect();
     let records = traces.iter().map(|trace| Record::whole(trace, cwd)).collect();
-    let embedded = match begin(demo, env, &place, records).await {
-        Ok(embedded) => embedded,
-        // Nothing has happened in the directory, and it goes.
-        Err(error) => return Err(error),
-    };
+    // If this fails, nothing has happened in the directory, and it goes.
+    let embedded = begin(demo, env, &place, records).await?;
     place.keep();
     let recordings = embedded.recordings.clone();
     let program = called(std::env::args_os().next().as_deref(), cwd);

@@ -192,8 +192,7 @@ enum End {
 }
 
 fn summary(report: &Report, end: End, out: &mut dyn Write) -> io::Result<()> {
-    let own = env!("CARGO_PKG_VERSION");
-    let here = source().map_or_else(|| own.to_owned(), |source| format!("{own}+{source}"));
+    let here = trace::version_of(source().as_deref());
     writeln!(out, "recorded by core {}, replayed by core {here}", report.core)?;
     writeln!(out, "segments    {}, lives from their beginning: {}", report.segments, report.lives)?;
     if let Some(n) = report.from_checkpoint {
