@@ -2,6 +2,7 @@ use super::*;
 use crate::book::{Book, Stream};
 use crate::ledger::{At, Place, Store, TaskFacts, Words};
 use longshore_core::codec::for_provider;
+use longshore_core::codec::message::AgentMessage;
 use longshore_core::codec::options::Options;
 use longshore_core::codec::outcome::Status;
 use longshore_core::effect::{Effect, Keep};
@@ -78,4 +79,30 @@ fn the_session_of_an_attempt_after_a_dead_one_is_its_own() {
     let entry = taken_over(dir.path(), Some((3, "fresh")), Some(rejected()));
     let ending = entry.ending();
     assert_eq!((ending.session.as_deref(), ending.retired_session.as_deref()), (Some("fresh"), Some("old")));
+}
+
+/// Two that want it written at the same time, as a request does and the reader of the output: one writes, and the other finds it done.
+#[tokio::test]
+async fn inv_101_what_two_writers_find_unwritten_is_written_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let entry = taken_over(dir.path(), Some((2, "named")), None);
+    for round in 1..=50 {
+        entry.outbox.push(AgentMessage::Error { text: round.to_string() }, "");
+        let writers = [(), ()].map(|()| {
+            let entry = entry.clone();
+            tokio::spawn(async move { entry.write_down().await })
+        });
+        for writer in writers {
+            writer.await.expect("no panic").expect("written");
+        }
+    }
+    // One whose request is given up in the middle writes all the same.
+    for round in 51..=100 {
+        entry.outbox.push(AgentMessage::Error { text: round.to_string() }, "");
+        drop(futures_util::poll!(Box::pin(entry.write_down())));
+        entry.write_down().await.expect("written");
+    }
+    let (ledger, _) = Store::open(dir.path()).expect("a ledger");
+    let journal = std::fs::read_to_string(ledger.outbox(CLAIM)).expect("there");
+    assert_eq!(journal.matches("\"said\"").count(), 100);
 }

@@ -49,14 +49,16 @@ impl Entry {
             let (messages, last, taken) = self.outbox.seal(bloated);
             (messages, At::of(stream, last), taken)
         };
-        let (last, position) = (at.last, at.position());
+        let entry = self.clone();
         let written = tokio::task::spawn_blocking(move || {
-            if bloated { journal.write_anew(&messages, &at, taken) } else { journal.add(&messages, &at) }
+            if bloated { journal.write_anew(&messages, &at, taken) } else { journal.add(&messages, &at) }?;
+            // Before the next writer has its turn, and though nobody may wait for this one any more: else that one writes the same again.
+            entry.outbox.written(at.last);
+            entry.keeping.is_durable_up_to(at.position());
+            drop(journal);
+            Ok(())
         });
-        written.await.map_err(io::Error::other)??;
-        self.outbox.written(last);
-        self.keeping.is_durable_up_to(position);
-        Ok(())
+        written.await.map_err(io::Error::other)?
     }
 
     /// Brings messages back that were put away. To be awaited before they are sent, with the outbox held.

@@ -245,8 +245,8 @@ impl Journal {
             other => other?,
         };
         let mut reader = BufReader::new(file);
-        let mut said = VecDeque::new();
-        let (mut text, mut read) = (Vec::new(), 0);
+        let mut said: VecDeque<Message> = VecDeque::new();
+        let (mut text, mut read, mut last) = (Vec::new(), 0, 0);
         loop {
             text.clear();
             reader.read_until(b'\n', &mut text)?;
@@ -259,7 +259,12 @@ impl Journal {
                 break;
             };
             match line {
-                Line::Said(message) => said.push_back(message),
+                // The same message once more, as earlier builds wrote it under load: sent again, it would be there twice.
+                Line::Said(message) if message.seq <= last => {}
+                Line::Said(message) => {
+                    last = message.seq;
+                    said.push_back(message);
+                }
                 Line::Taken(upto) => replayed.taken = replayed.taken.max(upto),
                 Line::At(at) if at.version > VERSION => {
                     return Err(JournalError::Version { found: at.version });

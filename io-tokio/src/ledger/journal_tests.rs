@@ -59,6 +59,22 @@ fn what_was_written_is_read_again_with_the_place_that_it_leads_to() {
 }
 
 #[test]
+fn a_message_that_was_written_twice_is_read_once() {
+    let bed = Bed::new();
+    let at = |last| At::of(&stream(), last);
+    let mut journal = Journal::new(bed.path(), 0);
+    journal.add(&[message(1, "a")], &at(1)).expect("written");
+    for _ in 0..2 {
+        journal.add(&[message(2, "b"), message(3, "c")], &at(3)).expect("written");
+    }
+    journal.taken(1).expect("written");
+    journal.add(&[message(4, "d")], &at(4)).expect("written");
+    let read = bed.read();
+    assert_eq!((read.taken, read.last, numbers(&read)), (1, 4, vec![2, 3, 4]));
+    assert_eq!(read.whole, fs::metadata(bed.path()).expect("there").len());
+}
+
+#[test]
 fn a_write_that_was_cut_short_is_as_if_it_never_was() {
     let bed = Bed::new();
     let at = |last| At::of(&stream(), last);
