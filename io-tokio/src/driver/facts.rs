@@ -72,7 +72,8 @@ pub(super) fn log(book: &Book, fact: &Fact) {
             tracing::warn!(%task, reason = reason.as_str(), "task failed back without a run");
         }
         Fact::Unusable { count } => {
-            tracing::error!(count, "claimed tasks cannot be named to the server; they time out there");
+            // Said where their reasons are known.
+            tracing::debug!(count, "claimed tasks cannot be named to the server; they time out there");
         }
         Fact::Phase { claim, phase } => {
             tracing::debug!(task = task(claim), phase = name(phase), "task moved on");

@@ -3,6 +3,7 @@
 use super::absent::Absent;
 use super::collect::Round;
 use super::local::Numbers;
+use super::offers::Unusable;
 use super::over::Line;
 use super::reach::Reach;
 use super::served::Served;
@@ -79,6 +80,7 @@ pub struct Host {
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
     /// How the server answers.
     pub(super) reach: Reach,
+    pub(super) unusable: Unusable,
     /// Routes that it does not have.
     pub(super) absent: Absent,
     /// Cancelled when the daemon is to end.

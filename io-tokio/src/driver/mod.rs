@@ -52,6 +52,7 @@ use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, Launch
 use longshore_core::event::{ClaimKey, Event, FsReply, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
 use longshore_core::rng::Seed;
+use offers::Unusable;
 use reach::Reach;
 use record::Tapes;
 use std::collections::BTreeMap;
@@ -187,6 +188,7 @@ impl Driver {
             directories: Mutex::default(),
             registrations: Mutex::default(),
             reach: Reach::default(),
+            unusable: Unusable::default(),
             absent: absent::Absent::default(),
             stopping: CancellationToken::new(),
             over: CancellationToken::new(),

@@ -9,38 +9,68 @@ use longshore_core::event::{ApiReply, Offer};
 use longshore_core::id::{EnvRoot, RuntimeId, TaskId, is_safe_component};
 use longshore_core::reason::FailReason;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
+/// What is no task comes again with each claim: that is told no more often.
+const APART: Duration = Duration::from_mins(1);
 /// Stands for the directory of a task that gets none.
 const NO_ROOT: &str = "-";
 
-/// Takes the tasks of a reply in. `asked` is the runtime, if only one was asked for.
-pub(super) fn take(host: &Host, reply: ClaimReply, asked: Option<&RuntimeId>) -> ApiReply {
-    for unusable in &reply.unusable {
-        tracing::error!(
-            index = unusable.index,
-            reason = unusable.reason,
-            "the server handed over something that is no task; it cannot be reported and will be offered again or time out there"
-        );
-    }
-    let mut unusable = reply.unusable.len();
-    let mut offers = Vec::new();
-    for task in reply.tasks {
-        match offer(host, task, asked) {
-            Some(offer) => offers.push(offer),
-            None => unusable += 1,
-        }
-    }
-    ApiReply::Claimed { offers, unusable: u16::try_from(unusable).unwrap_or(u16::MAX) }
+/// What was handed over that is no task, and not told yet.
+#[derive(Debug, Default)]
+pub(super) struct Unusable(Mutex<Untold>);
+
+#[derive(Debug, Default)]
+struct Untold {
+    count: usize,
+    /// Until then another word of it would be one too many.
+    quiet_until: Option<Instant>,
 }
 
-fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer> {
-    if !is_safe_component(&task.id) {
-        tracing::error!(
-            task_id_bytes = task.id.len(),
-            "a claimed task has an id that can be no part of a path or URL; it cannot be reported"
-        );
-        return None;
+impl Untold {
+    /// Takes note of so many at `now`. Gives how many are to be told, of which these are the last.
+    fn take(&mut self, count: usize, now: Instant) -> Option<usize> {
+        self.count = self.count.saturating_add(count);
+        if count == 0 || self.quiet_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        self.quiet_until = Some(now + APART);
+        Some(std::mem::take(&mut self.count))
     }
+}
+
+impl Unusable {
+    /// Tells of things that are no tasks, each by the reason why not.
+    fn note(&self, reasons: &[&str]) {
+        let mut untold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(count), Some(reason)) = (untold.take(reasons.len(), Instant::now()), reasons.first()) {
+            tracing::error!(
+                count,
+                reason,
+                "the server handed over something that is no task; it cannot be reported, and will be offered again or time out there"
+            );
+        }
+    }
+}
+
+/// Takes the tasks of a reply in. `asked` is the runtime, if only one was asked for.
+pub(super) fn take(host: &Host, reply: ClaimReply, asked: Option<&RuntimeId>) -> ApiReply {
+    let mut unusable: Vec<_> = reply.unusable.iter().map(|it| it.reason).collect();
+    let mut offers = Vec::new();
+    for task in reply.tasks {
+        if is_safe_component(&task.id) {
+            offers.push(offer(host, task, asked));
+        } else {
+            unusable.push("its id can be no part of a path or URL");
+        }
+    }
+    host.unusable.note(&unusable);
+    ApiReply::Claimed { offers, unusable: u16::try_from(unusable.len()).unwrap_or(u16::MAX) }
+}
+
+fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Offer {
     if task.runtime_id.is_empty()
         && let Some(asked) = asked
     {
@@ -68,7 +98,7 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         entry.trouble(text);
         reason
     });
-    Some(Offer {
+    Offer {
         claim: entry.claim,
         task: id,
         runtime,
@@ -76,7 +106,7 @@ fn offer(host: &Host, mut task: Task, asked: Option<&RuntimeId>) -> Option<Offer
         root: root.unwrap_or_else(|| EnvRoot::new(NO_ROOT)),
         prior,
         in_place,
-    })
+    }
 }
 
 fn prior(workspaces_root: &Path, task: &Task) -> Option<EnvRoot> {
@@ -105,5 +135,20 @@ fn trouble(task: &Task, binding: &Binding) -> Option<(FailReason, String)> {
     match binding {
         Binding::Refused(why) => Some((FailReason::LocalDirectoryError, why.clone())),
         Binding::None | Binding::Directory(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_task_is_told_once_a_minute_and_none_is_left_out() {
+        let (mut untold, begun) = (Untold::default(), Instant::now());
+        let told: Vec<_> = (0..125)
+            .filter_map(|secs| Some((secs, untold.take(4, begun + Duration::from_secs(secs))?)))
+            .collect();
+        assert_eq!(told, [(0, 4), (60, 240), (120, 240)]);
+        assert_eq!(untold.take(0, begun + APART * 9), None, "an answer with tasks alone is no occasion");
     }
 }

@@ -23,8 +23,7 @@ type Answer = Result<ApiReply, CallError>;
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     answering: Mutex<Answering>,
-    /// What nothing is served without, and the status by which it was refused.
-    refused: Mutex<BTreeMap<Needed, u16>>,
+    refused: Mutex<BTreeMap<Needed, Refused>>,
 }
 
 /// What nothing is served without.
@@ -32,6 +31,32 @@ pub(super) struct Reach {
 enum Needed {
     List,
     Registration(WorkspaceId),
+    Claim,
+}
+
+/// What was said of the refusal of something.
+#[derive(Debug, Default)]
+struct Refused {
+    /// The status that was said, if that is still so.
+    told: Option<u16>,
+    /// Until then another word of it would be one too many.
+    quiet_until: Option<Instant>,
+}
+
+impl Refused {
+    /// Takes note of an answer at `now`, with the status if it is a refusal, and tells whether that is worth a line.
+    fn take(&mut self, status: Option<u16>, now: Instant) -> bool {
+        // If it is too early, the next one says it.
+        let is_news = status.is_some() && status != self.told;
+        if status.is_none() {
+            self.told = None;
+        }
+        if !is_news || self.quiet_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        (self.told, self.quiet_until) = (status, Some(now + APART));
+        true
+    }
 }
 
 /// Whether the server answers what it is asked.
@@ -82,9 +107,22 @@ pub(super) fn note(host: &Host, call: &ApiCall, limit: &Limit, answer: &Answer) 
     let needed = match call {
         ApiCall::Workspaces => Needed::List,
         ApiCall::Register { workspace, .. } => Needed::Registration(workspace.clone()),
+        // Where there is no route for many, each runtime is asked for.
+        ApiCall::Claim(_) if is_rejected_as(answer, &[RejectKind::RouteMissing]) => return,
+        // Those are registered again, or not ours any more, which is said there.
+        ApiCall::Claim(_) | ApiCall::ClaimOne(_)
+            if is_rejected_as(answer, &[RejectKind::RuntimeGone, RejectKind::WorkspaceGone]) =>
+        {
+            return;
+        }
+        ApiCall::Claim(_) | ApiCall::ClaimOne(_) => Needed::Claim,
         _ => return,
     };
     host.reach.note_needed(needed, answer);
+}
+
+fn is_rejected_as(answer: &Answer, kinds: &[RejectKind]) -> bool {
+    matches!(answer, Err(CallError::Rejected(refusal)) if kinds.contains(&refusal.kind))
 }
 
 impl Sign {
@@ -153,21 +191,18 @@ impl Reach {
     }
 
     fn note_needed(&self, needed: Needed, answer: &Answer) {
-        let refused = match answer {
-            Ok(_) => 0,
-            Err(CallError::Rejected(refusal)) => refusal.status,
+        let status = match answer {
+            Ok(_) => None,
+            Err(CallError::Rejected(refusal)) => Some(refusal.status),
             // Said above.
             Err(_) => return,
         };
         let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = all.insert(needed.clone(), refused).unwrap_or_default();
-        if refused == 0 {
-            all.remove(&needed);
-        }
+        let is_news = all.entry(needed.clone()).or_default().take(status, Instant::now());
         if let Err(error) = answer
-            && before != refused
+            && is_news
             // What to do about a credential is said where it is kept.
-            && refused != 401
+            && status != Some(401)
         {
             match needed {
                 Needed::List => tracing::warn!(
@@ -177,6 +212,9 @@ impl Reach {
                     %workspace,
                     "the server refuses the registration, and nothing of the workspace is served; it is tried again and again: {error}"
                 ),
+                Needed::Claim => {
+                    tracing::warn!("the server hands over no tasks; it is asked again and again: {error}");
+                }
             }
         }
     }
@@ -247,6 +285,26 @@ mod tests {
         let answered = |secs| (RequestKind::Beat, Sign::Answered, secs);
         assert_eq!(said(&[failed, answered(599)]), [Word::Gone]);
         assert_eq!(said(&[failed, answered(600)]), [Word::Gone, Word::Back]);
+    }
+
+    #[test]
+    fn a_refusal_is_told_once_until_it_is_another_one_and_at_most_once_a_minute() {
+        let (mut refused, begun) = (Refused::default(), Instant::now());
+        let mut told = |status, secs| refused.take(status, begun + Duration::from_secs(secs));
+        let all = [
+            (None, 0),
+            (Some(404), 1),
+            (Some(404), 90),
+            (Some(403), 91),
+            (Some(403), 92),
+            (None, 93),
+            (Some(403), 94),
+        ];
+        assert_eq!(
+            all.map(|(status, secs)| told(status, secs)),
+            [false, true, false, true, false, false, false]
+        );
+        assert!(told(Some(403), 151) && !told(Some(403), 300), "what came too early is told by the next one");
     }
 
     proptest! {

@@ -150,3 +150,39 @@ async fn claims_that_cannot_be_read_stop_no_later_one() {
     let task = bed.enqueue(TaskSpec::new("claude"));
     bed.completed(&task).await;
 }
+
+/// How often the log says it, after the daemon's end.
+fn told(log: &str, text: &str) -> usize {
+    log.lines().filter(|line| line.contains(text)).count()
+}
+
+#[tokio::test]
+async fn what_is_no_task_is_not_told_with_each_claim_that_brings_it() {
+    let bed = Bed::with(polled(), |home| home.env("MULTICA_DAEMON_POLL_INTERVAL", "20ms")).await;
+    let body = br#"{"tasks":[null,[],{"id":"../x"},{"id":""}]}"#;
+    let garbled =
+        bed.plane.fault(Rule::new("POST", "/api/daemon/tasks/claim", Action::Garble(body.to_vec())));
+    garbled.reached(9).await;
+    garbled.remove();
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    bed.completed(&task).await;
+    let log = bed.daemon.stop().await.log;
+    assert_eq!((told(&log, "no task; it cannot be reported"), told(&log, " ERR ")), (1, 1), "{log}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_every_claim_is_told_once_with_what_it_says() {
+    let bed = Bed::with(polled(), |home| home.env("MULTICA_DAEMON_POLL_INTERVAL", "20ms")).await;
+    let refusals = ["/api/daemon/tasks/claim", "/api/daemon/runtimes/*/tasks/claim"];
+    let refused =
+        refusals.map(|path| bed.plane.fault(Rule::new("POST", path, Action::error(422, "not today"))));
+    refused[0].reached(3).await;
+    let task = bed.enqueue(TaskSpec::new("claude"));
+    for refused in &refused {
+        refused.remove();
+    }
+    bed.completed(&task).await;
+    let log = bed.daemon.stop().await.log;
+    assert_eq!((told(&log, "hands over no tasks"), told(&log, " WRN ")), (1, 1), "{log}");
+    assert!(log.contains("not today"), "{log}");
+}
