@@ -2,6 +2,7 @@
 
 use crate::config::Env;
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// The exit codes of the command line.
@@ -51,6 +52,22 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
+    }
+}
+
+/// What was to be told could not be written, as on a full disk.
+#[derive(Debug, thiserror::Error)]
+#[error("the output could not be written: {0}")]
+pub struct Unwritten(#[source] io::Error);
+
+/// Writes text that a command was asked for, at once. That nobody reads it any more is no error.
+///
+/// # Errors
+/// It does not go there.
+pub fn print(out: &mut dyn Write, text: &str) -> Result<(), Unwritten> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unwritten(error)),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ pub use command::{
     Command, DaemonLogs, DaemonStart, DaemonStatus, DaemonStop, Demo, DrainFor, Local, LogTarget,
     VersionOutput, Which,
 };
-pub use exit::{Exit, debug_wanted, explain};
+pub use exit::{Exit, Unwritten, debug_wanted, explain, print};
 pub use start::{StartRefusal, require_token, task_signal};
 
 use crate::config::{ConfigError, Env};
@@ -37,7 +37,7 @@ pub fn run(
     exit.into()
 }
 
-/// As [`run`], with everything that belongs to the process handed in. Output that nobody takes is no error.
+/// As [`run`], with everything that belongs to the process handed in.
 pub fn run_in(
     args: impl IntoIterator<Item = OsString>,
     env: &Env,
@@ -56,14 +56,24 @@ pub fn run_in(
         }
     };
     if let Command::Version(output) = command {
-        let _ = out.write_all(version::text(args.first(), output).as_bytes());
-        return Exit::Success;
+        return answer(&version::text(args.first(), output), out, err);
     }
     if let Err(refusal) = start::check(&command, env, cwd) {
         let _ = writeln!(err, "{}", explain(&refusal, false));
         return Exit::Failed;
     }
     perform(command, env, cwd)
+}
+
+/// Text that was asked for, and nothing else.
+fn answer(text: &str, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    match print(out, text) {
+        Ok(()) => Exit::Success,
+        Err(unwritten) => {
+            let _ = writeln!(err, "{}", explain(&unwritten, false));
+            Exit::Failed
+        }
+    }
 }
 
 /// What was typed is wrong, where 1 says something else: it is the verdict of a `trace` command about a trace, and to a program that reads
@@ -74,8 +84,7 @@ const WRONG_USAGE: Exit = Exit::Code(2);
 fn refuse(error: &clap::Error, wrong: Exit, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let text = error.to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
-        let _ = out.write_all(text.as_bytes());
-        return Exit::Success;
+        return answer(&text, out, err);
     }
     let (message, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
     let _ = writeln!(err, "{}", one_line(message));

@@ -285,6 +285,34 @@ fn the_commands_of_a_daemons_life_are_read() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_told_and_one_that_nobody_reads_is_not() {
+    struct Broken(io::ErrorKind);
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for line in ["version", "--help", "trace show --help"] {
+        let said = |kind| {
+            let (env, mut err) = (Env::default(), Vec::new());
+            let out = &mut Broken(kind);
+            let exit =
+                run_in(words(line), &env, Path::new("/missing"), out, &mut err, |_, _, _| Exit::NotFound);
+            (exit, String::from_utf8(err).expect("UTF-8"))
+        };
+        assert_eq!(said(io::ErrorKind::BrokenPipe), (Exit::Success, String::new()));
+        let (exit, told) = said(io::ErrorKind::StorageFull);
+        assert_eq!(
+            (exit, told.as_str()),
+            (Exit::Failed, "error: the output could not be written: no storage space\n")
+        );
+    }
+}
+
+#[test]
 fn commands_are_performed_and_versions_printed() {
     let (exit, _, _, performed) = ran("daemon start --foreground", &Env::default());
     assert_eq!(exit, Exit::Success);

@@ -1,6 +1,6 @@
 //! Why a command of a daemon's life did not work.
 
-use crate::cli::StartRefusal;
+use crate::cli::{StartRefusal, Unwritten};
 use crate::config::ConfigError;
 use crate::http::ClientError;
 use std::io;
@@ -11,6 +11,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ControlError {
+    /// The answer could not be written.
+    #[error(transparent)]
+    Unwritten(#[from] Unwritten),
     /// A setting cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -3,7 +3,7 @@
 use super::error::ControlError;
 use super::health::{Health, Seen, StatedProfile, other_user, probe};
 use super::place::Place;
-use crate::cli::{DaemonStatus, Exit, task_signal};
+use crate::cli::{DaemonStatus, Exit, print, task_signal};
 use crate::config::{Env, Profile};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const UNHEALTHY: Exit = Exit::Code(5);
 /// Prints the state of the daemon to `out`.
 ///
 /// # Errors
-/// It cannot be told which daemon is meant.
+/// It cannot be told which daemon is meant, or the answer cannot be written.
 pub async fn status(
     asked: &DaemonStatus,
     env: &Env,
@@ -31,7 +31,7 @@ pub async fn status(
     let (label, port, profile) = match found {
         Err(ControlError::UnknownProfile { name, known }) if asked.json => {
             let answer = json!({ "known_profiles": known, "profile": name, "status": "unknown_profile" });
-            let _ = writeln!(out, "{answer:#}");
+            print(out, &format!("{answer:#}\n"))?;
             return Ok(Exit::Failed);
         }
         found => found?,
@@ -45,8 +45,7 @@ pub async fn status(
     } else {
         as_text(&seen, &label, port, profile.as_ref())
     };
-    // Nobody reads the answer.
-    let _ = out.write_all(text.as_bytes());
+    print(out, &text)?;
     Ok(if asked.exit_code { exit } else { Exit::Success })
 }
 
@@ -94,7 +93,10 @@ fn as_json(seen: &Seen, port: u16, profile: Option<&Profile>) -> (String, Exit) 
             }
         },
         Seen::Nobody => (json!({ "status": "stopped" }), STOPPED),
-        Seen::Stranger(_) | Seen::Silent(_) => (json!({ "status": "stopped" }), UNHEALTHY),
+        Seen::Stranger(why) | Seen::Silent(why) => {
+            let conflict = json!({ "port": port, "used_by": why });
+            (json!({ "port_conflict": conflict, "status": "stopped" }), UNHEALTHY)
+        }
     };
     (format!("{:#}\n", sorted(value)), exit)
 }

@@ -93,7 +93,14 @@ async fn cli_79_a_daemon_of_another_profile_is_a_conflict() {
             .expect("JSON");
     assert_eq!(json["port_conflict"]["unreadable_identity"], true);
     let (exit, text) = shown("hello", "", true).await;
-    assert_eq!((exit, text.as_str()), (UNHEALTHY, "{\n  \"status\": \"stopped\"\n}\n"));
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((exit, &json["status"]), (UNHEALTHY, &json!("stopped")));
+    let text = shown("hello", "", false).await.1;
+    let why = json["port_conflict"]["used_by"].as_str().expect("a reason");
+    assert!(
+        json["port_conflict"]["port"].is_u64() && text.ends_with(&format!("something else: {why}\n")),
+        "{text}"
+    );
 }
 
 #[tokio::test]
