@@ -27,6 +27,7 @@ pub mod owner;
 pub mod plane;
 pub mod prepare;
 mod regular;
+mod remedy;
 pub mod secret;
 pub mod service;
 mod signals;

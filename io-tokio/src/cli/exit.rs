@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn causes_are_shown_on_request() {
-        let error = ConfigError::CurrentDir(std::io::Error::other("gone"));
+        let error = ConfigError::CurrentDir(io::Error::other("gone"));
         assert_eq!(explain(&error, false).lines().count(), 1);
-        let read = ConfigError::Read { path: "/c".into(), source: std::io::Error::other("gone") };
+        let read = ConfigError::Read { path: "/c".into(), source: io::Error::other("gone") };
         assert!(explain(&read, true).ends_with("\n  caused by: gone"));
         let wanted = |value| debug_wanted(&Env::from_pairs([("MULTICA_DEBUG", value)]));
         assert_eq!([wanted("1"), wanted("yes"), wanted("OFF"), wanted(" ")], [true, true, false, false]);

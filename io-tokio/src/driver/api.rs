@@ -13,7 +13,7 @@ use longshore_core::error::{ApiError, Refusal};
 use longshore_core::event::{ApiReply, ClaimKey, TaskStatus};
 use longshore_core::id::is_safe_component;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, CallError>;
 
@@ -23,8 +23,9 @@ pub(super) async fn perform(
     call: &ApiCall,
     limit: Limit,
 ) -> std::result::Result<ApiReply, ApiError> {
+    let begun = Instant::now();
     let result = ask(host, call, limit.clone()).await;
-    reach::note(host, call, &limit, &result);
+    reach::note(host, call, (&limit, begun.elapsed()), &result);
     absent::note(host, call, &result);
     match result {
         Ok(reply) => Ok(reply),

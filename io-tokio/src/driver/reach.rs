@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// Where a route fails every other time, the server is gone and back with each request: that is told no more often.
 const APART: Duration = Duration::from_mins(1);
+/// A connection that the server was just closing ends within this time; one that ends later, or is given up, was not that.
+const PROMPT: Duration = Duration::from_secs(5);
 /// What has not failed for so long, because nobody asks for it any more, fails no more.
 const STALE: Duration = Duration::from_mins(10);
 
@@ -97,13 +99,13 @@ enum Word {
     Back,
 }
 
-/// Takes note of an answer to a call within `limit`.
-pub(super) fn note(host: &Host, call: &ApiCall, limit: &Limit, answer: &Answer) {
+/// Takes note of an answer to a call, the limits of which it had and how long it took.
+pub(super) fn note(host: &Host, call: &ApiCall, took: (&Limit, Duration), answer: &Answer) {
     // One that fails over the control connection is sent again over HTTP, which is what counts.
     if matches!(call, ApiCall::ClaimOver { .. }) {
         return;
     }
-    host.reach.note_reached(call.into(), Sign::of(call, limit, answer), answer);
+    host.reach.note_reached(call.into(), Sign::of(call, took, answer), answer);
     let needed = match call {
         ApiCall::Workspaces => Needed::List,
         ApiCall::Register { workspace, .. } => Needed::Registration(workspace.clone()),
@@ -126,7 +128,7 @@ fn is_rejected_as(answer: &Answer, kinds: &[RejectKind]) -> bool {
 }
 
 impl Sign {
-    fn of(call: &ApiCall, limit: &Limit, answer: &Answer) -> Self {
+    fn of(call: &ApiCall, (limit, took): (&Limit, Duration), answer: &Answer) -> Self {
         let is_of_server = match answer {
             Err(CallError::Rejected(refusal)) if refusal.kind == RejectKind::RouteMissing => {
                 !api::is_everywhere(call)
@@ -135,9 +137,12 @@ impl Sign {
             Err(CallError::Rejected(refusal)) => api::refusal(refusal).is_some(),
             Ok(_) | Err(CallError::Throttled { .. }) => true,
             Err(CallError::Unknown { .. }) if limit.is_cancelled() => return Self::None,
-            Err(CallError::Unknown { .. }) => return Self::BrokeOff,
+            Err(CallError::Unknown { .. }) if took < PROMPT => return Self::BrokeOff,
             Err(
-                CallError::NotSent { .. } | CallError::ServerError { .. } | CallError::Undecodable { .. },
+                CallError::NotSent { .. }
+                | CallError::Unknown { .. }
+                | CallError::ServerError { .. }
+                | CallError::Undecodable { .. },
             ) => false,
         };
         if is_of_server { Self::Answered } else { Self::Failed }
@@ -234,9 +239,11 @@ mod tests {
     fn a_connection_that_ends_is_a_sign_unless_we_ended_it() {
         let cancel = CancellationToken::new();
         let limit = Limit::from(Duration::from_secs(1)).or_when(cancel.clone());
-        assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::BrokeOff);
+        let sign = |took| Sign::of(&ApiCall::Renew, (&limit, took), &unknown());
+        assert_eq!(sign(Duration::ZERO), Sign::BrokeOff);
+        assert_eq!(sign(PROMPT), Sign::Failed, "a server that takes connections and never answers");
         cancel.cancel();
-        assert_eq!(Sign::of(&ApiCall::Renew, &limit, &unknown()), Sign::None);
+        assert_eq!(sign(PROMPT), Sign::None);
     }
 
     fn said(signs: &[(RequestKind, Sign, u64)]) -> Vec<Word> {

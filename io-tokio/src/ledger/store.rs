@@ -4,6 +4,7 @@ use super::facts::{Place, TaskFacts, Words};
 use super::load::{self, Found};
 use super::record::{Kept, KeptOutcome, WrittenRecord};
 use super::sync::Syncer;
+use crate::remedy;
 use longshore_core::effect::Effect;
 use longshore_core::event::ClaimKey;
 use longshore_core::ledger::Ledger;
@@ -24,8 +25,8 @@ const PROBE: usize = 4096;
 /// Why there is no ledger.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the ledger {} cannot be used: {source}; without it a task could be lost or done twice, so make the directory writable, \
-     or free some space, and start again", path.display()
+    "the ledger {} cannot be used: {source}; without it a task could be lost or done twice: {}, and start again",
+    path.display(), remedy::for_directory(source)
 )]
 pub struct LedgerError {
     /// Where it is.

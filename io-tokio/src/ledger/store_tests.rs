@@ -233,5 +233,5 @@ fn a_ledger_that_cannot_be_made_says_what_to_do() {
     let bed = Bed::new();
     fs::write(bed.dir(), "in the way").expect("written");
     let error = Store::open(bed.dir()).expect_err("a file is in the way").to_string();
-    assert!(error.contains("cannot be used") && error.contains("writable"), "{error}");
+    assert!(error.contains("cannot be used") && error.contains("move it away"), "{error}");
 }

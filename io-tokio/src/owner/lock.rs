@@ -6,6 +6,7 @@
 use crate::config::Settings;
 use crate::config::server_url;
 use crate::identity::{self, Identity};
+use crate::remedy;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
@@ -52,8 +53,8 @@ pub enum OwnerError {
     /// Nobody can tell whether somebody does.
     #[error(
         "{} cannot be locked: {source}. Without that lock nothing keeps a second daemon from taking the tasks of this one, so it does not \
-         start: make the directory writable for this user, on a file system that has locks",
-        path.display()
+         start: {}",
+        path.display(), remedy::for_directory(source)
     )]
     Lock {
         /// The file.

@@ -116,7 +116,7 @@ fn without_a_place_for_the_lock_nobody_serves() {
     let error = take(home.path(), "http://h.test", "", "i").expect_err("no folder");
     assert!(matches!(error, OwnerError::Lock { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("longshore/owners/") && text.contains("writable"), "{text}");
+    assert!(text.contains("longshore/owners/") && text.contains("move it away"), "{text}");
 }
 
 #[test]
