@@ -70,6 +70,11 @@ impl Life {
         }
     }
 
+    /// Steps of it that are known to be missing. A trace may claim more than there can be.
+    pub fn missing(&self) -> u64 {
+        self.gaps.iter().map(|gap| gap.lost).fold(0, u64::saturating_add)
+    }
+
     /// How long it was recorded, without what is not recorded of its beginning. Gaps count.
     pub fn duration(&self) -> Duration {
         self.until().since(self.from())

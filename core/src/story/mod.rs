@@ -59,6 +59,11 @@ impl Story {
         Builder::default()
     }
 
+    /// Steps that are known to be missing, of all lives.
+    pub fn missing(&self) -> u64 {
+        self.lives.iter().map(Life::missing).fold(0, u64::saturating_add)
+    }
+
     /// The index of the life at a place, if there is one.
     pub fn life(&self, nth: usize) -> Option<LifeIx> {
         u32::try_from(nth).ok().filter(|_| nth < self.lives.len()).map(LifeIx)

@@ -13,7 +13,9 @@ use std::fmt;
 pub struct Version {
     /// Grows when old readers would misunderstand.
     pub major: u32,
-    /// Grows when there are new record kinds, or variants of events and effects.
+    /// Grows when there are new record kinds, or variants of events and effects. A field that may be left out, and without which a reader knows less
+    /// and nothing wrong, needs no new one: so [`Origin::lost`] came to 1.3, and who does not know it takes the steps for missing, as
+    /// where nobody says why.
     pub minor: u32,
 }
 

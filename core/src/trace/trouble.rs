@@ -139,7 +139,9 @@ pub enum Damage {
         what: String,
     },
     /// An archive of sources ends before its end.
-    #[error("{why}; what came before it in the archive was used")]
+    #[error(
+        "{why}; what stands before that in the archive was used, and what stands behind it was not read: there may be more segments"
+    )]
     Archive {
         /// How.
         why: String,

@@ -2,7 +2,7 @@
 
 mod over_lives;
 
-use super::words;
+use super::{parts, words};
 use longshore_core::story::{Begins, Ending, Fate, Hint, Origin, RequestKind, Span, Story, Task};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,7 +146,7 @@ pub(super) fn figures(story: &Story) -> Figures {
     Figures {
         lives: lives.len(),
         steps: lives.iter().map(|life| life.steps).sum(),
-        missing: lives.iter().flat_map(|life| &life.gaps).map(|gap| gap.lost).sum(),
+        missing: story.missing(),
         without_effects: lives.iter().map(|life| life.without_effects).sum(),
         begun_before: lives.iter().filter(|life| life.begins != Begins::Created).count(),
         recorded_ms: lives.iter().map(|life| ms(life.duration())).fold(0, i64::saturating_add),
@@ -231,14 +231,13 @@ fn latencies(story: &Story) -> Vec<Timed> {
     }
     let goes_on = over_lives::gone_on(story);
     for (task, goes_on) in story.tasks.iter().zip(&goes_on) {
-        for (nth, phase) in task.phases.iter().enumerate() {
+        for (nth, (phase, span)) in task.phases.iter().zip(parts::phases(task)).enumerate() {
             let is_last = nth + 1 == task.phases.len() && phase.span.is_open();
             if is_last && *goes_on == Some(phase.name) {
                 // Its rest in the next life stands for all of it.
                 continue;
             }
-            let whole = phase.span.duration().filter(|_| !task.goes_on_in(nth));
-            by_name.add(words::phase(phase.name), whole);
+            by_name.add(words::phase(phase.name), span.duration());
         }
         if matches!(task.origin, Origin::Admitted(_)) {
             let begun = task.here.begin.seen();
@@ -252,9 +251,8 @@ fn latencies(story: &Story) -> Vec<Timed> {
             }
             by_name.add("claimed to over", task.here.duration());
         }
-        if let Some(late) = task.late {
-            let is_rest = matches!(task.origin, Origin::Recovered(_)) && task.phases.is_empty();
-            by_name.add("late delivery", late.duration().filter(|_| !is_rest));
+        if let Some(late) = parts::late(task) {
+            by_name.add("late delivery", late.duration());
         }
     }
     let mut list = by_name.spreads();

@@ -6,8 +6,11 @@ pub mod diff;
 pub mod dump;
 pub mod export;
 mod figures;
+#[cfg(test)]
+mod hostile_tests;
 pub mod import;
 pub mod input;
+mod parts;
 mod plain;
 mod rebase;
 mod records;

@@ -67,11 +67,6 @@ pub(super) fn lasted(span: Span, life: &Life) -> String {
     }
 }
 
-/// What one life has of something that began in an earlier one.
-pub(super) const fn rest(span: Span) -> Span {
-    Span { begin: Begin::Before(span.begin.first()), end: span.end }
-}
-
 /// Since when something is so whose beginning is not recorded; empty if that is recorded.
 pub(super) fn since(begin: Begin, life: &Life) -> &'static str {
     match begin {

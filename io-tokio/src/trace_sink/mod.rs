@@ -16,8 +16,8 @@ pub(crate) mod tests;
 mod writer;
 
 pub use drawn::Drawn;
-pub use names::{SegmentName, absent_between};
-pub use segments::{absent, segments};
+pub use names::{SegmentName, absent_between, in_a_row};
+pub use segments::{absent, odd, segments};
 pub use tap::{Refusal, Tap};
 
 use longshore_core::daemon::Daemon;

@@ -8,11 +8,14 @@ const SUFFIX: &str = ".jsonl";
 /// What a segment has behind its name if somebody packed it.
 const PACKED: [&str; 2] = [".gz", ".zst"];
 
+/// The highest number of a segment. No recorder gets there: with a thousand segments in each second it would take 30 000 years.
+pub(super) const HIGHEST: u64 = 999_999_999_999_999;
+
 /// The name of a segment, which may have been packed since it was recorded. Ordered by number, and of two of one number the plain one comes first:
 /// the other one may be half of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentName {
-    /// From 1, and one more for each segment that was made.
+    /// From 1, and one more for each segment that was made; at most 999 999 999 999 999.
     pub number: u64,
     /// What was put behind its name: nothing, `.gz` or `.zst`.
     packed: Option<&'static str>,
@@ -29,7 +32,7 @@ impl SegmentName {
         let packed = PACKED.into_iter().find(|end| name.ends_with(end));
         let plain = name.strip_suffix(packed.unwrap_or_default())?;
         let digits = plain.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-        let number = digits.parse().ok()?;
+        let number = digits.parse().ok().filter(|number| *number <= HIGHEST)?;
         let this = Self { number, packed };
         (this.to_string() == name).then_some(this)
     }
@@ -55,13 +58,31 @@ pub fn absent_between(before: u64, after: u64) -> Option<String> {
     }
 }
 
+/// Segments with their numbers, of each number one at most, in their order: each of them, or what is the matter with it; and what is not there between
+/// them. Of a number that is none of a segment's, nobody knows that others were before or after it.
+pub fn in_a_row<T>(mut all: Vec<(u64, Result<T, String>)>) -> Vec<Result<T, String>> {
+    all.sort_by_key(|(number, _)| *number);
+    let last = all.iter().rev().find(|(_, of)| of.is_ok()).map_or(0, |(number, _)| *number);
+    let (mut row, mut before) = (Vec::with_capacity(all.len()), None);
+    for (number, of) in all {
+        let hole = before.filter(|_| number <= last).and_then(|before| absent_between(before, number));
+        row.extend(hole.map(Err));
+        if before.is_some() || of.is_ok() {
+            before = Some(number);
+        }
+        row.push(of);
+    }
+    row
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_name_is_read_as_it_is_written_and_nothing_else_is_one() {
-        for name in ["flight-0000000007.jsonl", "flight-0000000007.jsonl.gz", "flight-12345678901.jsonl.zst"]
+        for name in
+            ["flight-0000000007.jsonl", "flight-0000000007.jsonl.gz", "flight-999999999999999.jsonl.zst"]
         {
             assert_eq!(SegmentName::parse(name).map(|name| name.to_string()).as_deref(), Some(name));
         }
@@ -72,6 +93,8 @@ mod tests {
             "flight-0000000007.jsonl.gz.tmp",
             "flight-0000000007.jsonlx",
             "flight-99999999999999999999.jsonl",
+            "flight-18446744073709551615.jsonl",
+            "flight-1000000000000000.jsonl",
             "flight-.jsonl",
             "",
         ] {
@@ -80,6 +103,16 @@ mod tests {
         let of = |name: &str| SegmentName::parse(name).expect("a name");
         assert!(of("flight-0000000007.jsonl") < of("flight-0000000007.jsonl.gz"));
         assert!(of("flight-0000000007.jsonl.zst") < of("flight-0000000008.jsonl"));
+    }
+
+    #[test]
+    fn what_is_no_segment_is_named_in_its_place_and_makes_no_hole() {
+        let odd = |number: u64| (number, Err(format!("{number} is odd")));
+        let row = in_a_row(vec![odd(900), (3, Ok(3)), odd(1), odd(5), (7, Ok(7)), (8, Ok(8)), odd(11)]);
+        let said: Vec<String> =
+            row.into_iter().map(|of| of.map_or_else(|what| what, |n: u64| n.to_string())).collect();
+        let [four, six] = [4, 6].map(|n| format!("{} is not there", SegmentName::new(n)));
+        assert_eq!(said, ["1 is odd", "3", &four, "5 is odd", &six, "7", "8", "11 is odd", "900 is odd"]);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! what an earlier process recorded before it crashed stays until newer segments need its room.
 
 use super::drawn::Piece;
-use super::names::{SegmentName, absent_between};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use super::names::{HIGHEST, SegmentName, in_a_row};
+use std::fs::{self, DirBuilder, File, FileType, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Most segments that are kept: a daemon that is restarted again and again leaves many small ones.
@@ -33,13 +33,54 @@ pub fn segments(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(once_each(dir)?.into_iter().map(|segment| segment.path).collect())
 }
 
-/// What is not there between the segments in `dir`, a line for each hole.
+/// Numbers of which `dir` has something that is called as a segment, and no file: each with what that is, for people, lowest first. It is never
+/// opened: a pipe would be waited for without an end.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn odd(dir: &Path) -> io::Result<Vec<(u64, String)>> {
+    let mut all = named(dir)?;
+    all.sort_unstable();
+    let mut odd: Vec<(u64, String)> = Vec::new();
+    let of_one = all.chunk_by(|(one, _), (other, _)| one.number == other.number);
+    for of_one in of_one.filter(|of_one| !of_one.iter().any(|(_, path)| is_file(path))) {
+        let what = of_one.iter().find_map(|(name, path)| oddity(name, path));
+        odd.extend(what.map(|what| (of_one[0].0.number, what)));
+    }
+    Ok(odd)
+}
+
+/// What is the matter with a segment that is no file; nothing if the daemon that records has removed it in the meantime.
+fn oddity(name: &SegmentName, path: &Path) -> Option<String> {
+    match fs::metadata(path) {
+        Ok(meta) => Some(format!("{name} is {} and no file", kind(meta.file_type()))),
+        Err(error) if !is_absent(&error) => Some(format!("{name} cannot be looked at ({error})")),
+        Err(_) => path.is_symlink().then(|| format!("{name} is a link that leads to no file")),
+    }
+}
+
+/// Whether it is a file, or a link to one.
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+fn kind(of: FileType) -> &'static str {
+    match of {
+        of if of.is_dir() => "a directory",
+        of if of.is_fifo() => "a named pipe",
+        of if of.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+/// What is not there between the segments in `dir`, or is none although it is called so, a line for each hole.
 ///
 /// # Errors
 /// If the directory cannot be read.
 pub fn absent(dir: &Path) -> io::Result<Vec<String>> {
-    let numbers: Vec<u64> = once_each(dir)?.iter().map(|segment| segment.name.number).collect();
-    Ok(numbers.windows(2).filter_map(|pair| absent_between(pair[0], pair[1])).collect())
+    let files = once_each(dir)?.into_iter().map(|segment| (segment.name.number, Ok(())));
+    let odd = odd(dir)?.into_iter().map(|(number, what)| (number, Err(what)));
+    Ok(in_a_row(files.chain(odd).collect()).into_iter().filter_map(Result::err).collect())
 }
 
 fn once_each(dir: &Path) -> io::Result<Vec<Segment>> {
@@ -50,16 +91,22 @@ fn once_each(dir: &Path) -> io::Result<Vec<Segment>> {
 
 /// All files that are called as a segment.
 fn list(dir: &Path) -> io::Result<Vec<Segment>> {
+    let mut all = named(dir)?;
+    // One that is a pipe would be waited for without an end, and one that is a directory cannot make room.
+    all.retain(|(_, path)| is_file(path));
+    let mut all: Vec<_> = all.into_iter().map(|(name, path)| Segment { name, path }).collect();
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// Whatever is called as a segment, in any order.
+fn named(dir: &Path) -> io::Result<Vec<(SegmentName, PathBuf)>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).and_then(SegmentName::parse);
-        // One that is a pipe would be waited for without an end, and one that is a directory cannot make room.
-        if let Some(name) = name.filter(|_| fs::metadata(&path).is_ok_and(|meta| meta.is_file())) {
-            all.push(Segment { name, path });
-        }
+        all.extend(name.map(|name| (name, path)));
     }
-    all.sort_unstable();
     Ok(all)
 }
 
@@ -133,15 +180,22 @@ impl Segments {
         self.make_room()?;
         let mut last = None;
         for _ in 0..TRIES {
+            if self.next > HIGHEST {
+                break;
+            }
             let path = self.dir.join(SegmentName::new(self.next).to_string());
             match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    last = Some(error);
-                    self.next = self.next.saturating_add(1);
+                    let why = format!(
+                        "{} and those before it are there and no files (move them away)",
+                        path.display()
+                    );
+                    last = Some(io::Error::new(error.kind(), why));
+                    self.next += 1;
                 }
                 Err(error) => return Err(error),
                 Ok(file) => {
-                    self.next = self.next.saturating_add(1);
+                    self.next += 1;
                     self.newest = Some(path);
                     return Ok(file);
                 }
@@ -184,8 +238,13 @@ impl Segments {
     /// Removes the oldest segments, and sees which number comes next.
     fn make_room(&mut self) -> io::Result<()> {
         let all = list(&self.dir)?;
-        let past = all.last().map_or(1, |last| last.name.number.saturating_add(1));
-        self.next = self.next.max(past);
+        let past = all.last().map_or(1, |last| last.name.number + 1);
+        if let Some(last) = all.last().filter(|_| past > HIGHEST) {
+            let why = "has the highest number of a segment, and none can follow it (move it away)";
+            return Err(io::Error::other(format!("{} {why}", last.path.display())));
+        }
+        // One that had the highest number was moved away.
+        self.next = if self.next > HIGHEST { past } else { self.next.max(past) };
         let size = |segment: &Segment| fs::symlink_metadata(&segment.path).map_or(0, |meta| meta.len());
         let all: Vec<(u64, Segment)> = all.into_iter().map(|segment| (size(&segment), segment)).collect();
         let (mut bytes, mut count) = (all.iter().map(|(size, _)| size).sum::<u64>(), all.len());

@@ -334,6 +334,48 @@ fn a_file_that_takes_nothing_costs_the_recording_and_nothing_else() {
     assert!(closed.error.is_some(), "{closed:?}");
 }
 
+/// Once a file of the highest number that fits ended all recording, and nobody said which.
+#[test]
+fn a_number_that_no_recorder_has_stops_nothing_and_the_highest_one_is_named() {
+    let dir = TempDir::new().expect("temp");
+    let mut life = Life::new(13);
+    let mut once = || {
+        let mut sink =
+            Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+        record(&mut sink, &mut life, 30);
+        sink.close("stopped", &life.daemon)
+    };
+    let [above, highest] = ["flight-18446744073709551615.jsonl", "flight-999999999999999.jsonl"];
+    let [above, highest] = [above, highest].map(|name| dir.path().join(name));
+    fs::write(&above, "mine").expect("writes");
+    assert_eq!(once().error, None);
+    let files = segments(dir.path()).expect("lists");
+    assert!(files.len() == 1 && files[0].ends_with("flight-0000000001.jsonl"), "{files:?}");
+    assert_eq!(fs::read_to_string(&above).expect("is there"), "mine");
+
+    fs::write(&highest, "mine").expect("writes");
+    let why = once().error.unwrap_or_default();
+    assert_eq!(
+        why,
+        format!(
+            "{} has the highest number of a segment, and none can follow it (move it away)",
+            highest.display()
+        )
+    );
+    fs::remove_file(&highest).expect("removes");
+    let mut segments = Segments::new(dir.path(), MIN_BUDGET, MIN_BUDGET / 4);
+    let before_it = dir.path().join("flight-999999999999998.jsonl");
+    fs::write(&before_it, "").expect("writes");
+    segments.create().expect("the last one");
+    assert!(segments.create().is_err_and(|error| error.to_string() == why), "none follows it");
+    fs::remove_file(&highest).expect("removes");
+    segments.create().expect("goes on");
+    fs::remove_file(&highest).expect("removes");
+    fs::remove_file(&before_it).expect("removes");
+    segments.create().expect("goes on");
+    assert!(dir.path().join("flight-0000000002.jsonl").exists());
+}
+
 #[test]
 fn a_budget_that_cannot_hold_a_checkpoint_is_refused() {
     let dir = TempDir::new().expect("temp");

@@ -151,7 +151,7 @@ impl Builder {
         }
         let expected = match (course.last, course.header.from) {
             (Some(last), _) => last + 1,
-            (None, Some(from)) => from.n + 1,
+            (None, Some(from)) => from.n.saturating_add(1),
             (None, None) => 0,
         };
         if expected < step.n {

@@ -5,7 +5,7 @@
 //! its claim, and from a claim to the tasks that it brought.
 
 use super::lanes::Lanes;
-use crate::trace::words;
+use crate::trace::{parts, words};
 use longshore_core::story::{
     Begin, Domain, End, Hint, Life, LifeIx, RequestIx, SlotUse, Span, Story, Task, TaskIx,
 };
@@ -141,6 +141,10 @@ impl<W: Write> Writer<'_, W> {
             End::After(_) => drop(all.insert("end".to_owned(), json!("not recorded"))),
             End::Open => drop(all.insert("end".to_owned(), json!("still so at the end of the records"))),
         }
+        if span.duration().is_none() {
+            // How long the bar is says less than it seems to.
+            all.insert("lasted".to_owned(), json!(words::lasted(span, &self.story[life])));
+        }
         if let Value::Object(args) = args {
             all.extend(args.into_iter().filter(|(_, value)| !value.is_null()));
         }
@@ -255,17 +259,26 @@ impl<W: Write> Writer<'_, W> {
         let name = words::task(task);
         self.thread(pid, tid, &name)?;
         let runtime = task.runtime.map(|ix| words::runtime_of(self.story, ix));
-        let args = json!({ "claim": task.claim.0, "runtime": runtime, "outcome": words::fate(task.fate) });
-        self.bar(task.life, task.here, (pid, tid), &name, args)?;
-        for phase in &task.phases {
-            self.bar(task.life, phase.span, (pid, tid), words::phase(phase.name), Value::Null)?;
+        let here = parts::here(task);
+        let args = json!({
+            "claim": task.claim.0,
+            "runtime": runtime,
+            "outcome": words::fate(task.fate),
+            "begin": earlier(here, task.here),
+        });
+        self.bar(task.life, here, (pid, tid), &name, args)?;
+        for (phase, span) in task.phases.iter().zip(parts::phases(task)) {
+            let args = json!({ "begin": earlier(span, phase.span) });
+            self.bar(task.life, span, (pid, tid), words::phase(phase.name), args)?;
         }
         if !task.launches.is_empty() {
             self.thread(pid, tid + 1, &format!("{name}: agent"))?;
         }
         for launch in &task.launches {
-            let args = json!({ "messages": launch.outcome.map(|outcome| outcome.have) });
-            self.bar(task.life, launch.span, (pid, tid + 1), "agent", args)?;
+            let span = parts::launch(launch);
+            let messages = launch.outcome.map(|outcome| outcome.have);
+            let args = json!({ "messages": messages, "begin": earlier(span, launch.span) });
+            self.bar(task.life, span, (pid, tid + 1), "agent", args)?;
         }
         let mut lanes = Lanes::default();
         for wait in &task.waits {
@@ -353,6 +366,11 @@ impl<W: Write> Writer<'_, W> {
         }
         Ok(())
     }
+}
+
+/// How something began of which the life where it is `seen` has only a part.
+fn earlier(part: Span, seen: Span) -> Option<&'static str> {
+    (part != seen).then_some("in an earlier process")
 }
 
 /// Lanes for the waits of one task.

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::trace::TraceCommand;
-use crate::trace::test_traces::{self, recorded, six_tasks, stopped, told};
+use crate::trace::test_traces::{self, over_lives, recorded, six_tasks, stopped, told};
 use clap::Parser;
-use longshore_core::story::Story;
+use longshore_core::story::{Origin, Story};
 use longshore_core::trace::{Gap, Record};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,6 +159,46 @@ fn every_story_is_written_by_the_rules_of_the_format() {
         });
         hold(&exported(&records::story(bare)), "without effects");
     }
+}
+
+/// `trace show` says of the same that it lasted so long at least.
+#[test]
+fn a_bar_of_which_a_life_has_only_a_part_says_so() {
+    let mut parts = 0;
+    for seed in 0..24 {
+        let story = records::story(over_lives(seed));
+        let events = exported(&story);
+        // The threads of tasks, but for the bars of the tasks as a whole.
+        let is_phase = |bar: &&Value| {
+            number(bar, "pid") % 10 == 3 && number(bar, "tid") % 8 == 1 && bar["args"]["claim"].is_null()
+        };
+        let bars: Vec<&Value> = of(&events, "X").filter(is_phase).collect();
+        let phases = story.tasks.iter().flat_map(|task| {
+            task.phases.iter().enumerate().map(|(nth, phase)| (task.goes_on_in(nth), phase))
+        });
+        let phases: Vec<_> = phases.collect();
+        assert_eq!(bars.len(), phases.len(), "seed {seed}");
+        for (bar, (is_rest, phase)) in bars.into_iter().zip(phases) {
+            let args = &bar["args"];
+            let is_at_least = args["lasted"].as_str().is_some_and(|lasted| lasted.starts_with("at least "));
+            if is_rest {
+                assert!(is_at_least && args["begin"] == "in an earlier process", "seed {seed}: {bar}");
+                parts += 1;
+            } else if phase.span.duration().is_some() {
+                assert!(args["lasted"].is_null() && args["begin"].is_null(), "seed {seed}: {bar}");
+            } else {
+                assert!(args["lasted"].is_string(), "seed {seed}: {bar}");
+            }
+        }
+        // Those of the tasks as a whole, in the same order.
+        let is_task = |bar: &&Value| number(bar, "pid") % 10 == 3 && !bar["args"]["claim"].is_null();
+        for (bar, task) in of(&events, "X").filter(is_task).zip(&story.tasks) {
+            assert_eq!(bar["args"]["claim"], task.claim.0, "seed {seed}");
+            let is_rest = matches!(task.origin, Origin::Recovered(_));
+            assert_eq!(bar["args"]["begin"] == "in an earlier process", is_rest, "seed {seed}: {bar}");
+        }
+    }
+    assert!(parts > 5, "{parts}");
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! Makes the records of a trace from the lines of a log.
 
 use super::clock::Clocks;
-use super::line::Line;
+use super::header::{header, settings};
+use super::heard::Heard;
 use super::process::Processes;
 use super::said::Said;
 use super::tasks::{About, Claims, provider, runtime};
-use crate::config::duration::{self, Days, SignedNanos};
-use longshore_core::config::Config;
-use longshore_core::daemon::Daemon;
 use longshore_core::effect::{
-    Effect, Effects, EndReason, Fact, Keep, PhaseName, ReportKind, RuntimeChange, StopPhase,
+    Effect, EndReason, Fact, Keep, PhaseName, ReportKind, RuntimeChange, StopPhase,
 };
 use longshore_core::event::{
     ApiReply, ClaimKey, Event, FsReply, Offer, Registered, RunEvent, RunOutcome, TaskStatus, WsEvent,
@@ -17,55 +15,69 @@ use longshore_core::event::{
 use longshore_core::id::{
     ConnGen, EnvRoot, Generation, OpId, Provider, RuntimeId, TaskId, WorkspaceId, is_safe_component,
 };
-use longshore_core::rng::Seed;
 use longshore_core::time::Now;
-use longshore_core::trace::{End, Header, IMPORTED, Note, Origin, Record, Step, StepNumber};
+use longshore_core::trace::{End, Header, Note, Record, Step, StepNumber};
 use std::collections::HashMap;
-use std::time::Duration;
 
-/// The records of the trace that these lines tell, in order. At its beginning is a remark, which is made when all times were read. The lines are
-/// read twice: what an earlier step needs may be said later.
-pub(super) fn build(
-    lines: &[Line],
-    clocks: &mut Clocks,
+/// Gives the records of the trace that these lines tell to `take`, in order, one by one: all of them together would take several times the memory
+/// of the log. At the beginning of the trace is a remark, which is made when all times were read. The lines are read twice: what an earlier
+/// step needs may be said later. Returns whether they tell anything.
+///
+/// # Errors
+/// Those of `take`.
+pub(super) fn build<E>(
+    lines: &[Heard],
+    clocks: &Clocks,
     remark: impl FnOnce(&Clocks) -> String,
-) -> Vec<Record> {
+    take: impl FnMut(Record) -> Result<(), E>,
+) -> Result<bool, E> {
     let (mut processes, mut claims) = (Processes::default(), Claims::default());
-    let said: Vec<Told> = lines
-        .iter()
-        .map(|line| {
-            let said = Said::by(line);
-            let begins = processes.begins_with(said);
-            if begins {
-                claims.begin_anew();
-            }
-            Told { said, begins, claim: claims.hear(said, line) }
-        })
-        .collect();
-    let about = claims.finish();
-    let mut builder = Builder { about, lives: Vec::new() };
+    let (mut said, mut headers): (Vec<Told>, Vec<Header>) = (Vec::with_capacity(lines.len()), Vec::new());
+    let mut first = clocks.clone();
+    for line in lines {
+        let begins = processes.begins_with(line.said);
+        if begins {
+            claims.begin_anew();
+            first.begin_anew();
+        }
+        let now = first.read(line.stamp);
+        if begins {
+            headers.push(header(headers.len() as u64, line, now));
+        }
+        if let (Some(Said::Settings), Some(header)) = (line.said, headers.last_mut()) {
+            settings(header, line);
+        }
+        said.push(Told { begins, claim: claims.hear(line.said, line) });
+    }
+    if headers.is_empty() {
+        return Ok(false);
+    }
+    let (about, remark) = (claims.finish(), remark(&first));
+    let mut builder = Builder { about, headers: headers.into_iter(), life: None, remark: Some(remark), take };
+    let mut clocks = clocks.clone();
     for (told, line) in said.into_iter().zip(lines) {
         if told.begins {
             clocks.begin_anew();
         }
         let now = clocks.read(line.stamp);
-        builder.hear(told, line, now);
+        builder.hear(told, line, now)?;
     }
-    builder.finish(&remark(clocks))
+    builder.end("the log ends")?;
+    Ok(true)
 }
 
 /// What a line says, and of what.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    said: Option<Said>,
     /// Whether it is the first of a process.
     begins: bool,
     claim: Option<usize>,
 }
 
 /// One life, with what is on in it.
+#[derive(Default)]
 struct Life {
-    header: Header,
+    /// Those that were not given away yet.
     records: Vec<Record>,
     n: StepNumber,
     ops: u64,
@@ -83,30 +95,17 @@ struct Run {
     messages: u32,
 }
 
-struct Builder {
+struct Builder<T> {
     about: Vec<About>,
-    lives: Vec<Life>,
+    /// Of the lives that have not begun.
+    headers: std::vec::IntoIter<Header>,
+    life: Option<Life>,
+    /// Until it is made.
+    remark: Option<String>,
+    take: T,
 }
 
 impl Life {
-    /// A life that begins now, or that had begun before the log does. Its number tells it apart from one that begins at the same time.
-    fn new(nth: u64, line: &Line, now: Now, is_whole: bool) -> Self {
-        let version = line.get("version").filter(|version| is_whole && is_safe_component(version));
-        let core = version.map_or_else(|| "multica".to_owned(), |version| format!("multica {version}"));
-        // How many slots there are is not known until the log says so.
-        let config = Config { slots: Config::MAX_SLOTS, ..Config::default() };
-        let mut header = Header::new(IMPORTED, config, Seed(nth), now);
-        header.core = core;
-        let mut records = Vec::new();
-        if is_whole {
-            records.push(Record::Step(step(0, now, None, Vec::new())));
-        } else {
-            // There is no state to go on from; the trace begins after some step, which is called 0.
-            header.from = Some(Origin::new(0, 0));
-        }
-        Self { header, records, n: 0, ops: 0, set: 0, links: 0, runtimes: Vec::new(), runs: HashMap::new() }
-    }
-
     fn op(&mut self) -> OpId {
         self.ops += 1;
         OpId(self.ops)
@@ -151,44 +150,16 @@ impl Life {
             );
         }
     }
-
-    /// Takes the settings that the log names. One that this version could not have is left out.
-    fn settings(&mut self, line: &Line) {
-        let time = |key: &str| {
-            let nanos =
-                duration::parse(line.get(key)?, Days::Refused).ok().and_then(SignedNanos::non_negative);
-            nanos.filter(|time| *time < Duration::from_hours(24 * 365))
-        };
-        let mut config = self.header.config.clone();
-        config.slots = line.number("max_concurrent_tasks").unwrap_or(config.slots);
-        config.gc = line.get("gc_enabled") == Some("true");
-        let timers = &mut config.timers;
-        for (to, key) in [
-            (&mut timers.poll, "poll_interval"),
-            (&mut timers.beat, "heartbeat_interval"),
-            (&mut timers.run_limit, "agent_timeout"),
-            (&mut timers.idle, "idle_watchdog"),
-        ] {
-            *to = time(key).unwrap_or(*to);
-        }
-        if let Some(own) = time("opencode_idle_watchdog") {
-            timers.idle_of.insert(Provider::new("opencode"), own);
-        }
-        if Daemon::new(config.clone(), Seed(0), self.header.start, &mut Effects::new()).is_ok() {
-            self.header.config = config;
-        }
-    }
 }
 
-impl Builder {
-    fn hear(&mut self, Told { said, begins, claim }: Told, line: &Line, now: Now) {
-        let Some(said) = said.filter(|said| *said != Said::Background) else { return };
+impl<E, T: FnMut(Record) -> Result<(), E>> Builder<T> {
+    fn hear(&mut self, Told { begins, claim }: Told, line: &Heard, now: Now) -> Result<(), E> {
+        let Some(said) = line.said.filter(|said| *said != Said::Background) else { return Ok(()) };
         if begins {
-            self.lives.push(Life::new(self.lives.len() as u64, line, now, said == Said::Begun));
+            self.begin(now)?;
         }
-        let Some(life) = self.lives.last_mut() else { return };
+        let Some(life) = &mut self.life else { return Ok(()) };
         match (said, claim) {
-            (Said::Settings, _) => life.settings(line),
             (Said::Ready, _) => life.facts(now, vec![Effect::Fact { fact: Fact::Ready }]),
             (Said::Runtime, _) => add_runtime(life, line, now),
             (Said::LinkUp, _) => {
@@ -214,33 +185,36 @@ impl Builder {
             // A line about a task that does not say which.
             _ => {}
         }
+        life.records.drain(..).try_for_each(&mut self.take)
     }
 
-    fn finish(self, remark: &str) -> Vec<Record> {
-        let mut records = Vec::new();
-        let last = self.lives.len().saturating_sub(1);
-        for (at, life) in self.lives.into_iter().enumerate() {
-            let first = life.header.from.map_or(0, |from| from.n);
-            let why = if at == last { "the log ends" } else { "another process began" };
-            records.push(Record::Header(Box::new(life.header)));
-            let mut rest = life.records.into_iter();
-            if first == 0 && at == 0 {
-                let is_created = |record: &Record| matches!(record, Record::Step(step) if step.n == 0);
-                let mut rest_from = rest.as_slice().iter();
-                if rest_from.next().is_some_and(is_created) {
-                    records.extend(rest.next());
-                }
-                records.push(Record::Note(Note { n: 0, text: remark.to_owned() }));
-            }
-            records.extend(rest);
-            records.push(Record::End(End { n: life.n, why: why.to_owned() }));
+    /// Ends the life before, and begins the next one.
+    fn begin(&mut self, now: Now) -> Result<(), E> {
+        self.end("another process began")?;
+        let Some(header) = self.headers.next() else { return Ok(()) };
+        let is_whole = header.from.is_none();
+        (self.take)(Record::Header(Box::new(header)))?;
+        if is_whole {
+            (self.take)(Record::Step(step(0, now, None, Vec::new())))?;
         }
-        records
+        if let Some(text) = self.remark.take() {
+            (self.take)(Record::Note(Note { n: 0, text }))?;
+        }
+        self.life = Some(Life::default());
+        Ok(())
+    }
+
+    /// Ends the life, if there is one.
+    fn end(&mut self, why: &str) -> Result<(), E> {
+        match self.life.take() {
+            Some(life) => (self.take)(Record::End(End { n: life.n, why: why.to_owned() })),
+            None => Ok(()),
+        }
     }
 }
 
 /// A line about a task.
-fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usize, &About)) {
+fn task(life: &mut Life, said: Said, line: &Heard, now: Now, (claim, about): (usize, &About)) {
     if !about.received && !life.runs.contains_key(&claim) {
         let text = format!("claim {} is task {}: the log does not say when it came", claim + 1, about.task);
         life.records.push(Record::Note(Note { n: life.n, text }));
@@ -311,7 +285,7 @@ fn task(life: &mut Life, said: Said, line: &Line, now: Now, (claim, about): (usi
     }
 }
 
-fn add_runtime(life: &mut Life, line: &Line, now: Now) {
+fn add_runtime(life: &mut Life, line: &Heard, now: Now) {
     let Some(id) = runtime(line) else { return };
     let provider = provider(line).unwrap_or_else(|| Provider::new(""));
     let workspace = line.get("workspace_id").filter(|id| is_safe_component(id)).unwrap_or_default();
@@ -377,4 +351,22 @@ fn key(claim: usize) -> ClaimKey {
 
 const fn step(n: StepNumber, now: Now, event: Option<Event>, effects: Vec<Effect>) -> Step {
     Step { n, mono: now.mono, wall: now.wall, slept: now.slept, event, effects: Some(effects) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    /// All records, without a remark.
+    pub(in crate::trace::import) fn all(lines: &[Heard], clocks: &Clocks) -> Vec<Record> {
+        let mut records = Vec::new();
+        let take = |record| {
+            records.push(record);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(told) = build(lines, clocks, |_| String::new(), take);
+        assert_eq!(told, !records.is_empty());
+        records
+    }
 }

@@ -13,7 +13,7 @@ use longshore_core::time::{Instant, Now, UnixMillis};
 const JITTER: i64 = 1_000;
 
 /// Turns stamps, in the order of the log, into readings of both clocks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Clocks {
     zone: TimeZone,
     /// From which line on it is which day, in order.

@@ -1,7 +1,8 @@
 //! A line of which only a part is there tells what the whole line tells, or nothing; and that is said.
 
-use super::build::build;
+use super::build::tests::all;
 use super::clock::Clocks;
+use super::heard::Heard;
 use super::line::Line;
 use super::source::{Done, LONGEST, LineEnd};
 use super::tests::{DAY, good, import_text};
@@ -32,24 +33,24 @@ const MORE: &str = r#"01:24:00.000 INF starting daemon component=daemon version=
 01:24:03.000 INF task received component=daemon task=000000b3 target=t
 "#;
 
-fn records(lines: &[Line]) -> Vec<Record> {
-    let mut clocks = Clocks::new(vec![(0, date(2026, 3, 1))], TimeZone::UTC);
-    build(lines, &mut clocks, |_| String::new())
+fn records(lines: &[Heard]) -> Vec<Record> {
+    let clocks = Clocks::new(vec![(0, date(2026, 3, 1))], TimeZone::UTC);
+    all(lines, &clocks)
 }
 
-fn whole(text: &str) -> Option<Line> {
+fn whole(text: &str) -> Option<Heard> {
     Count::default().read(text, LineEnd::There)
 }
 
 /// Cuts each line of a log at each byte, and compares what comes of it, at the end of a log and in front of another one. How often the cut line
 /// was taken, and how often it was not.
 fn cut_everywhere(log: &[String]) -> (usize, usize) {
-    let lines: Vec<Line> = log.iter().map(|line| whole(line).expect("a line of the log")).collect();
+    let lines: Vec<Heard> = log.iter().map(|line| whole(line).expect("a line of the log")).collect();
     let (mut taken, mut left_out) = (0, 0);
     for (at, text) in log.iter().enumerate() {
-        let of = |line: Option<&Line>| {
-            let begun: Vec<Line> = lines[..at].iter().chain(line).cloned().collect();
-            let all: Vec<Line> = begun.iter().chain(&lines[at + 1..]).cloned().collect();
+        let of = |line: Option<&Heard>| {
+            let begun: Vec<Heard> = lines[..at].iter().chain(line).cloned().collect();
+            let all: Vec<Heard> = begun.iter().chain(&lines[at + 1..]).cloned().collect();
             [records(&begun), records(&all)]
         };
         let (with, without) = (of(Some(&lines[at])), of(None));
@@ -61,12 +62,12 @@ fn cut_everywhere(log: &[String]) -> (usize, usize) {
             count.end_of("a.log", Done::default());
             let said = count.cut_ends() == ["a.log"];
             assert_eq!(said, line.is_none() && !part.trim().is_empty(), "{part:?}");
-            let Some(line) = line else {
+            let Some(mut line) = line else {
                 left_out += 1;
                 continue;
             };
             taken += 1;
-            let line = Line { print: 0, nth: 0, ..line };
+            (line.print, line.nth) = (0, 0);
             // What is the same as the part that is one byte shorter tells the same.
             if before.as_ref() != Some(&line) {
                 assert_eq!(of(Some(&line)), with, "{part:?}");

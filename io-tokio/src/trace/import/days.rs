@@ -4,8 +4,8 @@
 //! was put aside, when a file was written last, and lines that have a date. From there the days are counted, line by line. Where the time of
 //! day goes back, a midnight has passed or somebody has set the clock, and [`Turn`] says how these are told apart.
 
-use super::line::{Line, Stamp};
-use super::said::Said;
+use super::heard::Heard;
+use super::line::Stamp;
 use super::turn::{DAY, MINUTE, Reading, Turn, goes_back, millis, revoke};
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -95,7 +95,7 @@ struct Leg {
 }
 
 /// Finds the days of lines. `first` is the day of the first one, if a person says it.
-pub(super) fn days(lines: &[Line], parts: &[Part], first: Option<Date>, zone: &TimeZone) -> Days {
+pub(super) fn days(lines: &[Heard], parts: &[Part], first: Option<Date>, zone: &TimeZone) -> Days {
     let legs = legs(lines, parts, zone);
     let mut finder = Finder { lines, parts, zone, days: Days::default() };
     match first {
@@ -106,7 +106,7 @@ pub(super) fn days(lines: &[Line], parts: &[Part], first: Option<Date>, zone: &T
     finder.days
 }
 
-fn legs(lines: &[Line], parts: &[Part], zone: &TimeZone) -> Vec<Leg> {
+fn legs(lines: &[Heard], parts: &[Part], zone: &TimeZone) -> Vec<Leg> {
     let mut legs: Vec<Leg> = Vec::new();
     for (part, Part { lines: range, .. }) in parts.iter().enumerate() {
         let (mut after, mut on) = (None, None);
@@ -132,7 +132,7 @@ fn legs(lines: &[Line], parts: &[Part], zone: &TimeZone) -> Vec<Leg> {
 }
 
 struct Finder<'a> {
-    lines: &'a [Line],
+    lines: &'a [Heard],
     parts: &'a [Part],
     zone: &'a TimeZone,
     days: Days,
@@ -305,7 +305,7 @@ impl Finder<'_> {
 
     /// Whether the time goes back at this line, and what that is taken to be if it is on this day.
     fn turn(&self, at: usize, before: Time, now: Time, day: Date) -> Option<Turn> {
-        let said = || self.lines.get(at).and_then(Said::by);
+        let said = || self.lines.get(at).and_then(|line| line.said);
         let twice = || {
             let ambiguous = self.zone.to_ambiguous_timestamp(day.to_datetime(now));
             matches!(ambiguous.offset(), AmbiguousOffset::Fold { .. })

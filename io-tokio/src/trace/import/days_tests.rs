@@ -2,7 +2,9 @@
 
 use super::clock::Clocks;
 use super::days::{Days, Part, Until, Whence, days};
+use super::heard::Heard;
 use super::line::Line;
+use super::said::Said;
 use jiff::civil::{Date, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -25,7 +27,7 @@ fn named(text: &str) -> Until {
 }
 
 /// Lines that are words apart: `15:04:05`, with a `!` behind it where a process begins, or a date and a time as JSON has it.
-fn read(logs: &[(&str, Until)]) -> (Vec<Line>, Vec<Part>) {
+fn read(logs: &[(&str, Until)]) -> (Vec<Heard>, Vec<Part>) {
     let (mut lines, mut parts) = (Vec::new(), Vec::new());
     for (text, until) in logs {
         let start = lines.len();
@@ -37,7 +39,8 @@ fn read(logs: &[(&str, Until)]) -> (Vec<Line>, Vec<Part>) {
             } else {
                 format!("{time}.000 INF {message}")
             };
-            lines.push(Line { nth: lines.len() as u64 + 1, ..Line::read(&line).expect("a line") });
+            let line = Line::read(&line).expect("a line");
+            lines.push(Heard::of(&line, Said::by(&line), lines.len() as u64 + 1));
         }
         parts.push(Part { lines: start..lines.len(), until: *until });
     }
@@ -50,7 +53,7 @@ fn found(zone: &str, first: Option<Date>, logs: &[(&str, Until)]) -> (Vec<String
     let (lines, parts) = read(logs);
     let days = days(&lines, &parts, first, &zone);
     let mut clocks = Clocks::new(days.from.clone(), zone);
-    let wall = |line: &Line| {
+    let wall = |line: &Heard| {
         let wall = Timestamp::from_millisecond(clocks.read(line.stamp).wall.0).expect("in the calendar");
         format!("{wall:.0}").replace(":00Z", "")
     };

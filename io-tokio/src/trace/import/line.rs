@@ -48,8 +48,6 @@ pub(super) struct Line {
     /// Whether it is known where its message ends, wherever the line is cut.
     pub(super) named: bool,
     pub(super) tail: Tail,
-    /// Its number among all lines that were read, from 1.
-    pub(super) nth: u64,
     /// A number that is the same for the same line.
     pub(super) print: u64,
 }
@@ -88,11 +86,6 @@ impl Line {
         Some(found.1.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// A number.
-    pub(super) fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
-        self.get(key)?.parse().ok()
-    }
-
     fn of_text(text: &str) -> Option<Self> {
         let (time, rest) = text.split_once(' ')?;
         let stamp = Stamp::Clock(clock(time)?);
@@ -101,7 +94,7 @@ impl Line {
         let (at, named) = fields_begin(rest);
         let message = rest[..at].trim().to_owned();
         let tail = Tail::Between;
-        let mut line = Self { stamp, message, fields: Vec::new(), warns, named, tail, nth: 0, print: 0 };
+        let mut line = Self { stamp, message, fields: Vec::new(), warns, named, tail, print: 0 };
         line.read_fields(&rest[at..]);
         Some(line)
     }
@@ -155,7 +148,7 @@ impl Line {
             (key.clone(), value)
         });
         let (fields, tail) = (fields.collect(), Tail::Whole);
-        Some(Self { stamp, message, fields, warns, named: true, tail, nth: 0, print: 0 })
+        Some(Self { stamp, message, fields, warns, named: true, tail, print: 0 })
     }
 }
 
@@ -276,7 +269,7 @@ mod tests {
             read("07:08:09.010 WRN loops (a, b); x=y component=daemon task=ab12 empty=\"\" n=3 list=[a b]");
         assert_eq!(line.stamp, Stamp::Clock(time(7, 8, 9, 10_000_000)));
         assert_eq!(line.message, "loops (a, b); x=y");
-        assert_eq!((line.get("task"), line.get("empty"), line.number("n")), (Some("ab12"), None, Some(3)));
+        assert_eq!((line.get("task"), line.get("empty"), line.get("n")), (Some("ab12"), None, Some("3")));
         assert_eq!(line.tail, Tail::Between, "a word behind the last field");
         let bare = read("07:08:09 INF no component here k=v");
         assert_eq!((bare.message.as_str(), bare.get("k")), ("no component here", Some("v")));
@@ -335,8 +328,8 @@ mod tests {
             let line = read(text);
             assert_eq!(line.stamp, Stamp::Instant(instant));
             assert_eq!(
-                (line.message.as_str(), line.get("task"), line.number("n")),
-                ("task completed", Some("t"), Some(3))
+                (line.message.as_str(), line.get("task"), line.get("n")),
+                ("task completed", Some("t"), Some("3"))
             );
         }
     }

@@ -7,6 +7,8 @@ mod cut_tests;
 mod days;
 #[cfg(test)]
 mod days_tests;
+mod header;
+mod heard;
 mod line;
 mod process;
 mod repeat;
@@ -188,22 +190,21 @@ pub fn import(asked: &Import, cwd: &Path, err: &mut dyn Write) -> Result<Exit, I
     }
     count.repeated = repeat::leave_out(&mut lines, &mut parts);
     let days = days::days(&lines, &parts, asked.date, &zone);
-    let mut clocks = Clocks::new(days.from.clone(), zone);
+    let clocks = Clocks::new(days.from.clone(), zone);
     let mut dates = Dates { days, twice: 0 };
-    let records = build::build(&lines, &mut clocks, |clocks| {
+    let (mut steps, mut text) = (0, Vec::new());
+    let remark = |clocks: &Clocks| {
         dates.twice = clocks.twice();
         count.remark(&dates)
-    });
-    if records.is_empty() {
-        return Err(ImportError::Silent { lines: count.all });
-    }
-    let mut steps = 0;
-    let mut text = Vec::new();
-    for record in &records {
+    };
+    let told = build::build(&lines, &clocks, remark, |record| -> Result<(), ImportError> {
         text.clear();
         steps += u64::from(matches!(record, Record::Step(_)));
-        encode::record(&mut text, record)?;
-        output.write(&text)?;
+        encode::record(&mut text, &record)?;
+        Ok(output.write(&text)?)
+    })?;
+    if !told {
+        return Err(ImportError::Silent { lines: count.all });
     }
     output.finish()?;
     // Standard error that nobody takes is no error.

@@ -5,7 +5,7 @@
 //! out if it is short. What is all of one moment is no copy: processes that fail at once write the same in the same second.
 
 use super::days::Part;
-use super::line::Line;
+use super::heard::Heard;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) struct Repeated {
 }
 
 /// Leaves out the second of lines that are there twice.
-pub(super) fn leave_out(lines: &mut Vec<Line>, parts: &mut [Part]) -> Repeated {
+pub(super) fn leave_out(lines: &mut Vec<Heard>, parts: &mut [Part]) -> Repeated {
     let found = stretches(lines, parts);
     let mut repeated = Repeated::default();
     for (stretch, of) in &found {
@@ -52,7 +52,7 @@ pub(super) fn leave_out(lines: &mut Vec<Line>, parts: &mut [Part]) -> Repeated {
 }
 
 /// Each stretch that repeats another one, with where that begins.
-fn stretches(lines: &[Line], parts: &[Part]) -> Vec<(Range<usize>, usize)> {
+fn stretches(lines: &[Heard], parts: &[Part]) -> Vec<(Range<usize>, usize)> {
     // Where each line was first.
     let mut first: HashMap<u64, usize> = HashMap::with_capacity(lines.len());
     let mut found = Vec::new();
@@ -79,7 +79,7 @@ fn stretches(lines: &[Line], parts: &[Part]) -> Vec<(Range<usize>, usize)> {
 }
 
 /// `to_its_end` says whether the first one ends where the stretch begins; its last line may be there in part, if the copy was made meanwhile.
-fn is_copy(lines: &[Line], parts: &[Part], stretch: Range<usize>, to_its_end: bool) -> bool {
+fn is_copy(lines: &[Heard], parts: &[Part], stretch: Range<usize>, to_its_end: bool) -> bool {
     let Range { start, end } = stretch;
     let moments = lines[start..end].iter().any(|line| line.stamp != lines[start].stamp);
     let file_ends = parts.iter().any(|part| part.lines.end == end);
@@ -90,31 +90,37 @@ fn is_copy(lines: &[Line], parts: &[Part], stretch: Range<usize>, to_its_end: bo
 mod tests {
     use super::*;
     use crate::trace::import::days::Until;
+    use crate::trace::import::line::Line;
     use jiff::Timestamp;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// Lines that are told apart by a letter, and say when they were written.
-    fn lines(of: &[&str]) -> (Vec<Line>, Vec<Part>) {
+    fn lines(of: &[&str]) -> (Vec<Heard>, Vec<Part>) {
         let (mut lines, mut parts) = (Vec::new(), Vec::new());
         for text in of {
             let start = lines.len();
             for c in text.chars() {
                 let second = u32::from(c) % 60;
                 let line = Line::read(&format!("09:00:{second:02}.000 INF {c} component=daemon"));
-                lines.push(Line { nth: lines.len() as u64 + 1, ..line.expect("a line") });
+                lines.push(Heard::of(&line.expect("a line"), None, lines.len() as u64 + 1));
             }
             parts.push(Part { lines: start..lines.len(), until: Until::Now(Timestamp::UNIX_EPOCH) });
         }
         (lines, parts)
     }
 
+    /// The letters of what is there of a text.
+    fn shown(text: &str, lines: &[Heard]) -> String {
+        let letters: Vec<char> = text.chars().collect();
+        let letter = |line: &Heard| letters[usize::try_from(line.nth).expect("few") - 1];
+        lines.iter().map(letter).collect()
+    }
+
     fn left(of: &[&str]) -> (String, Repeated) {
         let (mut lines, mut parts) = lines(of);
         let repeated = leave_out(&mut lines, &mut parts);
-        let text = |part: &Part| -> String {
-            lines[part.lines.clone()].iter().map(|line| line.message.as_str()).collect()
-        };
+        let text = |part: &Part| shown(&of.concat(), &lines[part.lines.clone()]);
         let texts: Vec<String> = parts.iter().map(text).collect();
         assert_eq!(texts.concat().len(), lines.len(), "every line is of a part");
         (texts.join(" "), repeated)
@@ -170,10 +176,10 @@ mod tests {
         for c in text.chars() {
             let at = u32::from(c) - 0x4e00;
             let line = Line::read(&format!("{:02}:{:02}:00.000 INF {c}", at / 60 % 24, at % 60));
-            lines.push(line.expect("a line"));
+            lines.push(Heard::of(&line.expect("a line"), None, lines.len() as u64 + 1));
         }
         parts.push(Part { lines: 0..lines.len(), until: Until::Now(Timestamp::UNIX_EPOCH) });
         leave_out(&mut lines, &mut parts);
-        lines.iter().map(|line| line.message.as_str()).collect()
+        shown(text, &lines)
     }
 }

@@ -1,6 +1,6 @@
 //! What the log says of each task, wherever it says it: a line may name only a part, and an earlier step needs what a later line says.
 
-use super::line::Line;
+use super::heard::Heard;
 use super::said::Said;
 use longshore_core::event::RunEnd;
 use longshore_core::id::{EnvRoot, Provider, RuntimeId, is_safe_component};
@@ -62,7 +62,7 @@ impl About {
         }
     }
 
-    fn hear(&mut self, said: Option<Said>, line: &Line) {
+    fn hear(&mut self, said: Option<Said>, line: &Heard) {
         self.report_in_doubt |= self.failing && line.warns;
         self.picked |= said == Some(Said::Picked);
         self.finished |= said == Some(Said::Finished);
@@ -107,7 +107,7 @@ impl Claims {
     }
 
     /// Hears a line, and says which claim it is about, if it is about one.
-    pub(super) fn hear(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
+    pub(super) fn hear(&mut self, said: Option<Said>, line: &Heard) -> Option<usize> {
         let claim = self.of(said, line)?;
         self.all[claim].hear(said, line);
         if self.all[claim].over {
@@ -117,7 +117,7 @@ impl Claims {
         Some(claim)
     }
 
-    fn of(&mut self, said: Option<Said>, line: &Line) -> Option<usize> {
+    fn of(&mut self, said: Option<Said>, line: &Heard) -> Option<usize> {
         if said == Some(Said::Launched) {
             // It names the directory and not the task.
             return self.working.get(line.get("cwd")?).copied();
@@ -145,21 +145,21 @@ impl Claims {
 }
 
 /// An id that may be shown and be a part of a path.
-fn safe<'a>(line: &'a Line, key: &str) -> Option<&'a str> {
+fn safe<'a>(line: &'a Heard, key: &str) -> Option<&'a str> {
     line.get(key).filter(|id| is_safe_component(id))
 }
 
-pub(super) fn runtime(line: &Line) -> Option<RuntimeId> {
+pub(super) fn runtime(line: &Heard) -> Option<RuntimeId> {
     safe(line, "runtime_id").map(RuntimeId::new)
 }
 
-pub(super) fn provider(line: &Line) -> Option<Provider> {
+pub(super) fn provider(line: &Heard) -> Option<Provider> {
     safe(line, "provider").map(Provider::new)
 }
 
 /// `…/<workspace>/<key>/workdir`, without what comes before it, which names a person. A directory of the user that a task works in has any
 /// name, and is not told.
-fn root(line: &Line) -> Option<EnvRoot> {
+fn root(line: &Heard) -> Option<EnvRoot> {
     let workdir = Path::new(line.get("workdir")?);
     let root = workdir.parent().filter(|_| workdir.file_name().is_some_and(|name| name == "workdir"))?;
     let name =

@@ -1,6 +1,7 @@
 //! What became of the lines of a log, and how that is said.
 
 use super::days::{Days, Guesses, Whence};
+use super::heard::Heard;
 use super::line::{Line, Tail};
 use super::repeat::Repeated;
 use super::said::Said;
@@ -79,7 +80,7 @@ impl Count {
     /// Reads a line. `None`: there is nothing in it to go by.
     ///
     /// Of one whose end is missing only what is certainly whole is taken, and that is all that is read of such a line, or nothing.
-    pub(super) fn read(&mut self, text: &str, end: LineEnd) -> Option<Line> {
+    pub(super) fn read(&mut self, text: &str, end: LineEnd) -> Option<Heard> {
         self.all += 1;
         let line = Line::read(text);
         if line.is_none() && text.trim().is_empty() {
@@ -117,7 +118,7 @@ impl Count {
                 self.unknown.entry(message).or_insert((0, self.all)).0 += 1;
             }
         }
-        Some(Line { nth: self.all, ..line })
+        Some(Heard::of(&line, said, self.all))
     }
 
     fn odd_id(&mut self, said: Said, line: &Line) {

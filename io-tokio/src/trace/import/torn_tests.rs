@@ -1,8 +1,10 @@
 //! A log that tells less, as it was rotated, cut or torn, is never said to break a rule.
 
-use super::build::build;
+use super::build::tests::all;
 use super::clock::Clocks;
+use super::heard::Heard;
 use super::line::Line;
+use super::said::Said;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
 use longshore_core::trace::{Audit, Place};
@@ -24,15 +26,16 @@ fn logs() -> [(&'static str, Vec<String>); 3] {
     [("as written", written), ("given again", twice), ("without details", quiet)]
 }
 
-fn read(log: &[String]) -> Vec<Line> {
-    log.iter().map(|line| Line::read(line).expect("a line of the log")).collect()
+fn read(log: &[String]) -> Vec<Heard> {
+    let lines = log.iter().map(|line| Line::read(line).expect("a line of the log"));
+    lines.zip(1..).map(|(line, nth)| Heard::of(&line, Said::by(&line), nth)).collect()
 }
 
 /// What a log breaks, and how many steps of it were judged.
-fn broken(lines: &[Line]) -> (Vec<String>, u64) {
+fn broken(lines: &[Heard]) -> (Vec<String>, u64) {
     let mut audit = Audit::default();
-    let mut clocks = Clocks::new(vec![(0, date(2026, 3, 1))], TimeZone::UTC);
-    for record in build(lines, &mut clocks, |_| String::new()) {
+    let clocks = Clocks::new(vec![(0, date(2026, 3, 1))], TimeZone::UTC);
+    for record in all(lines, &clocks) {
         audit.record(Place::default(), record).expect("every record is in its place");
     }
     let one = |found: &longshore_core::trace::Finding| {
@@ -43,7 +46,7 @@ fn broken(lines: &[Line]) -> (Vec<String>, u64) {
 }
 
 /// Leaves out lines, and holds what is left to the rules.
-fn hold(name: &str, log: &[String], lines: &[Line], without: &[usize]) {
+fn hold(name: &str, log: &[String], lines: &[Heard], without: &[usize]) {
     let kept = lines.iter().enumerate().filter(|(at, _)| !without.contains(at));
     let (found, _) = broken(&kept.map(|(_, line)| line.clone()).collect::<Vec<_>>());
     let missing: Vec<&str> = without.iter().map(|at| log[*at].as_str()).collect();

@@ -3,7 +3,7 @@
 //! An archive has them in any order, and standard input is given out once: so they are held in memory, packed, until all are known. Nothing is ever
 //! unpacked to the disk: of a path only the name at its end counts, and the rest is for messages.
 
-use super::source::{Part, Source, in_a_row};
+use super::source::{Numbered, Part, Source, parts};
 use crate::trace_sink::SegmentName;
 use crate::unpack::{Stream, is_packed};
 use flate2::Compression;
@@ -23,6 +23,9 @@ pub(super) const MOST_HELD: usize = 256 * 1024 * 1024;
 
 /// Longest path, in bytes, and longest of what else may stand before an entry. More of it is not read.
 const LONGEST_EXTENSION: u64 = 64 * 1024;
+
+/// Zeros behind the last entry that are looked at, in bytes: programs fill up a record of a tape, usually of 10 KiB.
+const LONGEST_END: u64 = 1024 * 1024;
 
 /// Longest name of another file in a message, in characters.
 const LONGEST_NAME: usize = 100;
@@ -87,7 +90,7 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
         let why = format!("the archive has no segment of a flight recorder{other}");
         troubles.push(Damage::Source { why });
     }
-    let mut dirs: BTreeMap<String, Vec<(u64, Source)>> = BTreeMap::new();
+    let mut dirs: BTreeMap<String, Vec<Numbered>> = BTreeMap::new();
     for ((dir, segment), bytes) in held {
         let called = match dir.as_str() {
             "" => format!("{name}: {segment}"),
@@ -96,17 +99,16 @@ pub(super) fn segments(name: &str, stream: Stream, most: usize) -> Found {
         let of_dir = dirs.entry(dir).or_default();
         // Of one that is there twice the plain one is taken, which comes first.
         if of_dir.last().is_none_or(|(before, _)| *before != segment.number) {
-            of_dir.push((segment.number, Source::Reader(called, Box::new(Cursor::new(bytes)))));
+            of_dir.push((segment.number, Ok(Source::Reader(called, Box::new(Cursor::new(bytes))))));
         }
     }
     let called = |dir: &str| if dir.is_empty() { name.to_owned() } else { format!("{name}: {dir}") };
-    let mut parts: Vec<Part> =
-        dirs.into_iter().flat_map(|(dir, all)| in_a_row(&called(&dir), all.into_iter())).collect();
+    let mut all: Vec<Part> = dirs.into_iter().flat_map(|(dir, all)| parts(&called(&dir), all)).collect();
     if !is_whole {
         // They may be in what was not read.
-        parts.retain(|part| !matches!(part, Part::Absent { .. }));
+        all.retain(|part| !matches!(part, Part::Absent { .. }));
     }
-    Found { parts, troubles }
+    Found { parts: all, troubles }
 }
 
 /// What was found so far.
@@ -128,9 +130,42 @@ struct Extended {
     size: Option<u64>,
 }
 
+/// A stream that knows whether it was read to its end.
+struct Watched {
+    stream: Stream,
+    ended: bool,
+}
+
+impl Read for Watched {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(to)?;
+        self.ended |= count == 0 && !to.is_empty();
+        Ok(count)
+    }
+}
+
+impl Watched {
+    /// Behind the last entry there are zeros, and nothing else. An archive that is cut off between two entries has none, and one in which a block
+    /// was lost goes on behind them.
+    fn behind(self) -> io::Result<()> {
+        if self.ended {
+            return Err(io::Error::other("it ends without a mark of its end, as one that is cut off"));
+        }
+        let mut block = Vec::with_capacity(BLOCK);
+        let mut rest = self.stream.take(LONGEST_END);
+        while rest.by_ref().take(BLOCK as u64).read_to_end(&mut block)? > 0 {
+            if block.iter().any(|byte| *byte != 0) {
+                return Err(io::Error::other("it goes on behind the mark of its end"));
+            }
+            block.clear();
+        }
+        Ok(())
+    }
+}
+
 impl Reading {
     fn entries(&mut self, stream: Stream) -> io::Result<()> {
-        let mut archive = Archive::new(stream);
+        let mut archive = Archive::new(Watched { stream, ended: false });
         let mut extended = Extended::default();
         // As they are: otherwise a path is read into memory however long it is.
         for entry in archive.entries()?.raw(true) {
@@ -154,7 +189,7 @@ impl Reading {
                 kind => self.entry(kind, std::mem::take(&mut extended), &mut entry)?,
             }
         }
-        Ok(())
+        archive.into_inner().behind()
     }
 
     fn entry(

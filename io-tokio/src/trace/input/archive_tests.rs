@@ -202,9 +202,10 @@ fn what_is_in_an_archive_and_cannot_be_used_does_no_harm() {
         ),
         (odd(EntryType::Regular, second, 0, b""), "warning: it: flight-0000000002.jsonl: the file is empty"),
     ] {
-        for archive in
-            [[before.clone(), good.clone()].concat(), [good[..good.len() - 1024].to_vec(), before].concat()]
-        {
+        for archive in [
+            [before.clone(), good.clone()].concat(),
+            [&good[..good.len() - 1024], &before, &[0; 1024]].concat(),
+        ] {
             let (all, said) = of(archive);
             assert!(all == whole, "{said}");
             assert!(if words.is_empty() { said.is_empty() } else { said.starts_with(words) }, "{said}");
@@ -225,7 +226,8 @@ fn what_is_in_an_archive_and_cannot_be_used_does_no_harm() {
         let (all, said) = of([good.to_vec(), after].concat());
         assert!(all.starts_with(&whole), "{said}");
         assert!(said.contains("warning: it: the archive cannot be read to its end: "), "{said}");
-        assert!(said.contains("; what came before it in the archive was used\n"), "{said}");
+        let words = "; what stands before that in the archive was used, and what stands behind it was not read: there may be more segments\n";
+        assert!(said.contains(words), "{said}");
     }
 }
 
@@ -237,7 +239,8 @@ fn an_archive_without_a_segment_says_what_it_has() {
         "it: nothing can be read: the archive has no segment of a flight recorder, but for example incident.jsonl (unpack it, and name the \
          file that is the trace)"
     );
-    let link = refusal(odd(EntryType::Symlink, b"flight-0000000001.jsonl", 0, b""));
+    let link = odd(EntryType::Symlink, b"flight-0000000001.jsonl", 0, b"");
+    let link = refusal([link, vec![0; 1024]].concat());
     assert!(link.starts_with("it: flight-0000000001.jsonl is a link, which is not followed"), "{link}");
     let torn = refusal(tar(&[("flight-0000000001.jsonl", b"x")])[..400].to_vec());
     assert!(torn.contains("broken off after 400 bytes"), "{torn}");
@@ -245,6 +248,53 @@ fn an_archive_without_a_segment_says_what_it_has() {
     damaged[0] ^= 1;
     let damaged = refusal(damaged);
     assert_eq!(damaged, "it: the archive cannot be read to its end: archive header checksum mismatch");
+}
+
+/// Between two entries nothing of an entry is missing: only the mark of the end says that no other one follows.
+#[test]
+fn an_archive_that_is_cut_or_damaged_says_that_there_may_be_more() {
+    let text = recorded(3, 20).into_bytes();
+    let (whole, _) = of(text.clone());
+    let names = ["1", "2", "3"].map(|n| format!("flight-000000000{n}.jsonl"));
+    let one = tar(&[(&names[0], &text)]);
+    let one = &one[..one.len() - 1024];
+    let all = tar(&[(&names[0], &text), (&names[1], &text), (&names[2], &text)]);
+    let after = "; what stands before that in the archive was used, and what stands behind it was not read: there may be more segments\n";
+    let said_of = |bytes: Vec<u8>| {
+        let (records, said) = of(bytes);
+        assert!(records.starts_with(&whole), "{said}");
+        (records.len(), said)
+    };
+    // Cut between two entries, in the header of one, and in one.
+    for (at, why) in [
+        (0, "it ends without a mark of its end"),
+        (100, "failed to read entire block"),
+        (700, "it is cut off"),
+    ] {
+        for pack in [|bytes: &[u8]| bytes.to_vec(), gzip] {
+            let (count, said) = said_of(pack(&all[..one.len() + at]));
+            assert_eq!(count, whole.len(), "{said}");
+            assert!(
+                said.contains(&format!("warning: it: the archive cannot be read to its end: {why}")),
+                "{at}: {said}"
+            );
+            assert!(said.contains(after), "{said}");
+        }
+    }
+    // A header that the disk lost looks like the end, and one that is damaged like nothing.
+    for (bytes, why) in [
+        (vec![0; BLOCK], "it goes on behind the mark of its end"),
+        (vec![7; 9], "archive header checksum mismatch"),
+    ] {
+        let mut damaged = all.clone();
+        damaged.splice(one.len()..one.len() + bytes.len(), bytes);
+        let (count, said) = said_of(damaged);
+        assert_eq!(count, whole.len());
+        assert_eq!(said, format!("warning: it: the archive cannot be read to its end: {why}{after}"));
+    }
+    // Zeros behind the end are what programs put there.
+    let padded = [one, &vec![0; 10 * 1024]].concat();
+    assert_eq!(said_of(padded), (whole.len(), String::new()));
 }
 
 /// The memory for an archive is bounded, whatever it claims and however well it was packed.

@@ -7,6 +7,8 @@
 mod archive;
 #[cfg(test)]
 mod archive_tests;
+#[cfg(test)]
+mod dir_tests;
 mod lines;
 mod said;
 mod source;

@@ -1,6 +1,6 @@
 //! One source of a trace or a log, opened and unpacked.
 
-use crate::trace_sink::{SegmentName, absent_between, segments};
+use crate::trace_sink::{SegmentName, in_a_row, odd, segments};
 use crate::unpack::{Stream, unpacked};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ pub(super) enum Part {
     One(Source),
     /// A segment of several.
     Segment(Source),
-    /// Segments that are not there between those that are.
+    /// Segments that are not there between those that are, or what is called as one and cannot be read.
     Absent {
         /// Where they would be, for messages.
         name: String,
@@ -59,29 +59,30 @@ pub(super) fn files(file: &Path, cwd: &Path) -> io::Result<Vec<Part>> {
     if !fs::metadata(&path)?.is_dir() {
         return Ok(vec![Part::One(Source::File { path, name: file.display().to_string() })]);
     }
-    let files = segments(&path)?;
+    let (files, odd) = (segments(&path)?, odd(&path)?);
     if files.is_empty() {
-        let error = "the directory has no segment of a flight recorder";
+        let odd = odd.first().map_or_else(String::new, |(_, what)| format!(" that can be read: {what}"));
+        let error = format!("the directory has no segment of a flight recorder{odd}");
         return Err(io::Error::new(io::ErrorKind::NotFound, error));
     }
     let named = |path: PathBuf| {
         let segment = path.file_name()?.to_str()?;
         let number = SegmentName::parse(segment)?.number;
         let name = file.join(segment).display().to_string();
-        Some((number, Source::File { path, name }))
+        Some((number, Ok(Source::File { path, name })))
     };
-    Ok(in_a_row(&file.display().to_string(), files.into_iter().filter_map(named)))
+    let odd = odd.into_iter().map(|(number, what)| (number, Err(what)));
+    Ok(parts(&file.display().to_string(), files.into_iter().filter_map(named).chain(odd).collect()))
 }
 
-/// Segments of one directory, in the order of their numbers, and those that are not there between them.
-pub(super) fn in_a_row(dir: &str, all: impl Iterator<Item = (u64, Source)>) -> Vec<Part> {
-    let (mut parts, mut before) = (Vec::new(), None);
-    for (number, source) in all {
-        if let Some(what) = before.and_then(|before| absent_between(before, number)) {
-            parts.push(Part::Absent { name: dir.to_owned(), what });
-        }
-        before = Some(number);
-        parts.push(Part::Segment(source));
-    }
-    parts
+/// The number of a segment, and itself or what is the matter with it.
+pub(super) type Numbered = (u64, Result<Source, String>);
+
+/// Segments of one directory that is called `dir`, or what is the matter with them, by their numbers.
+pub(super) fn parts(dir: &str, all: Vec<Numbered>) -> Vec<Part> {
+    let part = |of: Result<Source, String>| match of {
+        Ok(source) => Part::Segment(source),
+        Err(what) => Part::Absent { name: dir.to_owned(), what },
+    };
+    in_a_row(all).into_iter().map(part).collect()
 }

@@ -165,7 +165,7 @@ impl Lines<'_> {
                 for request in
                     story.requests.iter().filter(|request| request.runtime.is_some_and(|of| of.get() == nth))
                 {
-                    self.request(request, false);
+                    self.request(request, request.span);
                 }
             }
         }

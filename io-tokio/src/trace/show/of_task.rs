@@ -1,7 +1,7 @@
 //! The lines of one task, and those of a request.
 
 use super::lines::Lines;
-use crate::trace::words;
+use crate::trace::{parts, words};
 use longshore_core::effect::PhaseName;
 use longshore_core::story::{Begin, Fate, Hint, Origin, Request, Span, Task};
 use std::time::Duration;
@@ -10,14 +10,13 @@ impl Lines<'_> {
     pub(super) fn task_told(&mut self, nth: usize, task: &Task) {
         let (name, life) = (words::task(task), task.life);
         self.came(nth, task, &name);
-        for (nth, phase) in task.phases.iter().enumerate() {
+        for (phase, span) in task.phases.iter().zip(parts::phases(task)) {
             // What is over within its step is no news.
             let (from, to) = phase.span.known(self.story[life].until());
             if phase.name == PhaseName::AwaitingRoot && from == to && phase.span.duration().is_some() {
                 continue;
             }
             let since = words::since(phase.span.begin, &self.story[life]);
-            let span = if task.goes_on_in(nth) { words::rest(phase.span) } else { phase.span };
             let lasted = words::lasted(span, &self.story[life]);
             self.say(
                 life,
@@ -38,8 +37,7 @@ impl Lines<'_> {
         if self.wanted.tasks.is_some() {
             for ix in task.requests.clone() {
                 let request = self.story[ix].clone();
-                let is_rest = task.launches.iter().any(|launch| launch.attached && launch.request == ix);
-                self.request(&request, is_rest);
+                self.request(&request, parts::request(self.story, ix, task));
             }
             self.lease(task, &name);
         }
@@ -108,8 +106,7 @@ impl Lines<'_> {
             let how = words::request_ending(&self.story[launch.request], self.story);
             if let (Some(at), Some(how)) = (launch.span.end.seen(), how) {
                 // What was launched in an earlier process took longer than it is followed.
-                let span = if launch.attached { words::rest(launch.span) } else { launch.span };
-                let lasted = words::lasted(span, &self.story[life]);
+                let lasted = words::lasted(parts::launch(launch), &self.story[life]);
                 self.say(life, at, format!("task {name}: its agent is over after {lasted}: {how}"));
             }
         }
@@ -140,9 +137,7 @@ impl Lines<'_> {
             Fate::Open | Fate::Silent | Fate::Abandoned | Fate::Kept | Fate::Unknown => {}
         }
         if let Some(at) = task.here.end.seen().filter(|at| *at != task.here.begin.first()) {
-            let is_rest = matches!(task.origin, Origin::Recovered(_));
-            let here = if is_rest { words::rest(task.here) } else { task.here };
-            let lasted = words::lasted(here, &self.story[life]);
+            let lasted = words::lasted(parts::here(task), &self.story[life]);
             self.say(life, at, format!("task {name} is over after {lasted}: {}", words::fate(task.fate)));
         }
         if let Some(Span { begin, .. }) = task.late {
@@ -150,21 +145,18 @@ impl Lines<'_> {
             let text = format!("task {name}: what it still owes the server is sent in the background{since}");
             self.say(life, begin.first(), text);
         }
-        if let Some((at, Some(late))) = task.forgotten.map(|at| (at, task.late)) {
-            let is_rest = matches!(task.origin, Origin::Recovered(_)) && task.phases.is_empty();
-            let late = if is_rest { words::rest(late) } else { late };
+        if let Some((at, Some(late))) = task.forgotten.map(|at| (at, parts::late(task))) {
             let lasted = words::lasted(late, &self.story[life]);
             self.say(life, at, format!("task {name} owes nothing more, after {lasted}"));
         }
     }
 
-    /// `is_rest` says that an earlier process began what it is about.
-    pub(super) fn request(&mut self, request: &Request, is_rest: bool) {
+    /// `span` is when it was under way, or what it is about.
+    pub(super) fn request(&mut self, request: &Request, span: Span) {
         let about =
             request.about.as_deref().map_or_else(String::new, |about| format!(" {}", words::clean(about)));
         let end = words::request_ending(request, self.story).unwrap_or_else(|| "no end is known".to_owned());
         let cancelled = if request.cancelled.is_some() { ", cancelled" } else { "" };
-        let span = if is_rest { words::rest(request.span) } else { request.span };
         let lasted = words::lasted(span, &self.story[request.life]);
         let text = format!(
             "  request {}: {}{about} ({lasted}{cancelled}): {end}",

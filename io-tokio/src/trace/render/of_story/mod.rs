@@ -228,9 +228,8 @@ impl Scene<'_> {
         if without > 0 {
             add("steps without effects", without.to_string());
         }
-        let lost: u64 = story.lives.iter().flat_map(|life| &life.gaps).map(|gap| gap.lost).sum();
-        if lost > 0 {
-            add("steps that are missing", lost.to_string());
+        if story.missing() > 0 {
+            add("steps that are missing", story.missing().to_string());
         }
         facts.extend(more);
         facts

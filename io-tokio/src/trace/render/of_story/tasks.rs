@@ -4,7 +4,7 @@ use super::Scene;
 use crate::trace::render::drawing::{Lane, Mark};
 use crate::trace::render::look::{Kind, MarkKind};
 use crate::trace::render::text::Text;
-use crate::trace::words;
+use crate::trace::{parts, words};
 use longshore_core::effect::{PhaseName, ReportKind};
 use longshore_core::story::{At, Begin, Domain, End, Fate, Span, Story, Task};
 
@@ -88,15 +88,15 @@ impl Scene<'_> {
         let detail = self.task_detail(task);
         let outcome = outcome(task);
         let failed = outcome.is_some_and(|(kind, _)| kind == MarkKind::Failed);
-        for phase in &task.phases {
-            let mut bar = self.bar(kind_of(phase.name), words::phase_alone(phase.name), life, &phase.span);
+        for (phase, span) in task.phases.iter().zip(parts::phases(task)) {
+            let mut bar = self.bar(kind_of(phase.name), words::phase_alone(phase.name), life, &span);
             bar.failed = failed && phase.name == PhaseName::Running && badly(task);
             bar.detail.clone_from(&detail);
             lane.bars.push(bar);
         }
         if task.phases.is_empty() {
             // Nothing is known but that it was here.
-            let mut bar = self.bar(Kind::Waiting, "phases are not recorded", life, &task.here);
+            let mut bar = self.bar(Kind::Waiting, "phases are not recorded", life, &parts::here(task));
             bar.detail.clone_from(&detail);
             lane.bars.push(bar);
         }
@@ -108,8 +108,8 @@ impl Scene<'_> {
         // A run is what the phase shows already.
         let calls = task.requests.iter().map(|request| &self.story[*request]);
         lane.bars.extend(calls.filter(|it| it.kind.domain() != Domain::Agent).map(|it| self.request(it)));
-        if let Some(late) = &task.late {
-            lane.bars.push(self.bar(Kind::Call, "reported in the background", life, late));
+        if let Some(late) = parts::late(task) {
+            lane.bars.push(self.bar(Kind::Call, "reported in the background", life, &late));
         }
         let mut mark = |kind, label: String, at: At| {
             lane.marks.push(Mark {
@@ -187,4 +187,58 @@ fn note(task: &Task) -> String {
         fate => Some(words::fate_at_length(fate)),
     };
     [provider, outcome].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::records::story;
+    use crate::trace::render::of_story::{Steps, of_story};
+    use crate::trace::render::svg;
+    use crate::trace::test_traces::over_lives;
+
+    /// `trace show` and `trace stats` say of the same that it lasted so long at least.
+    #[test]
+    fn a_phase_of_two_lives_is_drawn_with_one_end_in_each() {
+        let (mut rests, mut left) = (0, 0);
+        for seed in 0..24 {
+            let records = over_lives(seed);
+            let mut steps = Steps::default();
+            for record in &records {
+                steps.record(record);
+            }
+            let story = story(records);
+            let drawing = of_story("", &story, steps, &[], Vec::new());
+            let group = drawing.groups.last().expect("tasks are the last group");
+            let thick = |lane: &Lane| {
+                let bars = lane.bars.iter().filter(|bar| !bar.kind.look().thin).cloned();
+                bars.collect::<Vec<_>>().into_iter()
+            };
+            let mut bars: Vec<_> = group.lanes.iter().map(thick).collect();
+            let of_tasks: Vec<Vec<_>> = (story.tasks.iter().zip(lanes(&story)))
+                .map(|(task, lane)| bars[lane as usize].by_ref().take(task.phases.len().max(1)).collect())
+                .collect();
+            for (task, bars) in story.tasks.iter().zip(&of_tasks) {
+                for (nth, (phase, bar)) in task.phases.iter().zip(bars).enumerate() {
+                    assert_eq!(bar.label.as_str(), words::phase_alone(phase.name));
+                    let is_part = task.goes_on_in(nth) || phase.span.begin.seen().is_none();
+                    assert_eq!(bar.open.begin, is_part, "seed {seed}: {bar:?}");
+                    rests += usize::from(task.goes_on_in(nth));
+                }
+                if let Some(before) = task.before.filter(|_| task.goes_on_in(0)) {
+                    let bar = of_tasks[before.get()].last().expect("a bar for each task");
+                    assert!(bar.open.end, "seed {seed}: it goes on: {bar:?}");
+                    left += 1;
+                }
+            }
+            let is_followed = |task: &Task| {
+                let phases = task.phases.iter().enumerate();
+                phases.filter(|(nth, it)| it.name == PhaseName::Running && task.goes_on_in(*nth)).count()
+            };
+            if story.tasks.iter().any(|task| is_followed(task) > 0) {
+                assert!(svg(&drawing, usize::MAX).contains("<title>running, at least "), "seed {seed}");
+            }
+        }
+        assert!(rests > 5 && left > 5, "{rests}, {left}");
+    }
 }

@@ -88,7 +88,7 @@ function barDetails(bar) {
       ['Took', durationOfBar(bar)],
       ['Began', (flags & OPEN_BEGIN ? 'before ' : '') + when(bars.begin[bar])],
       ['Ended', (flags & OPEN_END ? 'not before ' : '') + when(bars.end[bar])],
-      ['First step', stepLink(bars.first[bar], lane.number)],
+      ['First step', bars.first[bar] === NONE && flags & OPEN_BEGIN ? 'earlier' : stepLink(bars.first[bar], lane.number)],
       ['Last step', bars.last[bar] === NONE && flags & OPEN_END ? 'not over' : stepLink(bars.last[bar], lane.number)],
       ...detailOf(bar),
     ]),
