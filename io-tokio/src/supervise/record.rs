@@ -13,6 +13,7 @@
 //!
 //! The directory is 0700 and everything in it 0600.
 
+use crate::regular;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,6 +25,8 @@ pub const VERSION: u32 = 1;
 
 /// The environment variable that marks the processes of a run; its value is [`Status::marker`].
 pub const MARKER_VARIABLE: &str = "LONGSHORE_RUN";
+/// Bytes of a record at most: some hundred are usual, and a command line for each process that was left.
+const MOST: u64 = 16 << 20;
 
 /// A process with the proof that its number was not given to another one since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,12 +240,18 @@ impl RunDir {
         }
     }
 
+    /// The run's marker, as it was written before the launch.
+    pub(super) fn marker(&self) -> io::Result<String> {
+        let bytes = regular::read(&self.file("alive"), MOST)?;
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
     /// Whether a supervisor holds the `alive` lock. A directory without the file has none.
     ///
     /// # Errors
     /// Whatever opening or locking gives, other than that the file is missing.
     pub fn is_supervised(&self) -> io::Result<bool> {
-        let file = match File::open(self.file("alive")) {
+        let file = match regular::open(OpenOptions::new().read(true), &self.file("alive")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other?,
         };
@@ -290,7 +299,7 @@ struct Versioned {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let text = fs::read(path)?;
+    let text = regular::read(path, MOST)?;
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let name = path.display();
     let head: Versioned =
@@ -321,6 +330,26 @@ mod tests {
         run.write_json("exit.json", &record).expect("written");
         let text = run.exit().expect_err("a foreign version").to_string();
         assert!(text.contains("version 9") && text.contains("reads 1"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let run = RunDir::new(dir.path());
+        for (name, read) in [
+            ("status.json", (|run| run.status().map(drop)) as fn(&RunDir) -> io::Result<()>),
+            ("owner.json", |run| run.owner().map(drop)),
+            ("exit.json", |run| run.exit().map(drop)),
+            ("alive", |run| run.is_supervised().map(drop)),
+        ] {
+            for what in regular::tests::intruders(&run.file(name)) {
+                assert_eq!(
+                    read(&run).expect_err(what).to_string(),
+                    "it is no regular file",
+                    "{name}: {what}"
+                );
+            }
+        }
     }
 
     #[test]

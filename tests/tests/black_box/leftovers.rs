@@ -102,3 +102,32 @@ async fn what_a_program_leaves_that_was_asked_for_its_version_does_not_outlive_a
     assert!(ended.status.success() && ended.log.contains("had asked for a version"), "{}", ended.log);
     assert_eq!(home.processes(), [0; 0], "an orderly end leaves nothing of that kind");
 }
+
+#[tokio::test]
+async fn what_is_no_file_among_the_runs_of_an_earlier_daemon_keeps_no_daemon_from_its_work() {
+    let plane = Server::start(Config::default()).await.expect("a control plane");
+    let home = Home::new(executable(), &plane);
+    let runs = home.state_dir().join("runs");
+    for name in ["status.json", "owner.json", "alive", "exit.json", "stdout"] {
+        let run = runs.join(name.replace('.', "-"));
+        fs::create_dir_all(&run).expect("made");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            run.join(name),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .expect("made");
+        // As if a daemon of long ago had made it.
+        let old = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
+        fs::File::open(&run).and_then(|run| run.set_modified(old)).expect("set");
+    }
+    let daemon = home.start();
+    plane.wait_for_runtime("claude", WITHIN).await.expect("a runtime");
+    let task = plane.enqueue(TaskSpec::new("claude")).expect("it is taken");
+    plane.wait_for(&task, State::Completed, WITHIN).await.expect("it completes");
+    let ended = daemon.stop().await;
+    assert!(ended.status.success() && ended.log.contains("cannot be read"), "{}", ended.log);
+    assert_eq!(fs::read_dir(&runs).map_or(0, Iterator::count), 0, "nothing of them is left");
+}

@@ -25,7 +25,7 @@ pub(super) fn settle(dir: &RunDir, how: &str) -> ExitRecord {
         Err(_) => (None, None),
     };
     // Written before the launch, where the status is damaged.
-    let marker = status.map(|status| status.marker).or_else(|_| std::fs::read_to_string(dir.file("alive")));
+    let marker = status.map(|status| status.marker).or_else(|_| dir.marker());
     let rest = match marker {
         Ok(marker) => {
             (record.leftovers, record.unkilled) = kill_marked(&marker, group.as_deref());

@@ -1,5 +1,6 @@
 //! One output of a run as the daemon reads it.
 
+use crate::regular;
 use crate::supervise::record::RunDir;
 use bytes::Bytes;
 use std::fs::File;
@@ -19,7 +20,7 @@ pub(super) struct Spool {
 
 impl Spool {
     pub(super) fn open(dir: &RunDir, name: &str, offset: u64) -> Self {
-        match File::open(dir.file(name)) {
+        match regular::open(File::options().read(true), &dir.file(name)) {
             Ok(file) => Self { file: Some(file), offset, end: None, error: None },
             Err(error) => Self { file: None, offset, end: None, error: Some(error) },
         }

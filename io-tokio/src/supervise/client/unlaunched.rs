@@ -3,6 +3,7 @@
 //! Who holds the lock on `alive` decides what becomes of such a directory: a supervisor takes it before it starts anything
 //! and then looks whether the file is still there; a daemon that gives the launch up takes it and removes the file.
 
+use crate::regular;
 use crate::supervise::record::{RunDir, Status};
 use std::fs::{self, File};
 use std::io;
@@ -36,7 +37,7 @@ pub(super) fn look(dir: &RunDir) -> io::Result<Found> {
     if let Some(run) = run(dir)? {
         return Ok(run);
     }
-    let alive = match File::open(dir.file("alive")) {
+    let alive = match regular::open(File::options().read(true), &dir.file("alive")) {
         Ok(alive) => Some(alive),
         // It is made before the order to launch is given.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
