@@ -394,7 +394,7 @@ impl Driver {
             Effect::Api { op, call, deadline } => {
                 let left = deadline.since(self.host.clock.now().mono);
                 let cancel = self.request(op);
-                let limit = Limit::from(left + BACKSTOP).or_when(cancel);
+                let limit = Limit::from(left).left_to_canceller(BACKSTOP).or_when(cancel);
                 self.spawn(async move |host| {
                     let r = api::perform(&host, &call, limit).await;
                     Event::Api { op, r }

@@ -101,11 +101,13 @@ enum Word {
 
 /// Takes note of an answer to a call, the limits of which it had and how long it took.
 pub(super) fn note(host: &Host, call: &ApiCall, took: (&Limit, Duration), answer: &Answer) {
-    // One that fails over the control connection is sent again over HTTP, which is what counts.
-    if matches!(call, ApiCall::ClaimOver { .. }) {
-        return;
-    }
-    host.reach.note_reached(call.into(), Sign::of(call, took, answer), answer);
+    let kind = match call {
+        // One that fails over the control connection is sent again over HTTP, which is what counts. One that does not is as good.
+        ApiCall::ClaimOver { .. } if answer.is_err() => return,
+        ApiCall::ClaimOver { .. } => RequestKind::Claim,
+        call => call.into(),
+    };
+    host.reach.note_reached(kind, Sign::of(call, took, answer), answer);
     let needed = match call {
         ApiCall::Workspaces => Needed::List,
         ApiCall::Register { workspace, .. } => Needed::Registration(workspace.clone()),
@@ -117,7 +119,7 @@ pub(super) fn note(host: &Host, call: &ApiCall, took: (&Limit, Duration), answer
         {
             return;
         }
-        ApiCall::Claim(_) | ApiCall::ClaimOne(_) => Needed::Claim,
+        ApiCall::Claim(_) | ApiCall::ClaimOne(_) | ApiCall::ClaimOver { .. } => Needed::Claim,
         _ => return,
     };
     host.reach.note_needed(needed, answer);
@@ -136,7 +138,7 @@ impl Sign {
             // What is no word of the server was said by something before it.
             Err(CallError::Rejected(refusal)) => api::refusal(refusal).is_some(),
             Ok(_) | Err(CallError::Throttled { .. }) => true,
-            Err(CallError::Unknown { .. }) if limit.is_cancelled() => return Self::None,
+            Err(CallError::Unknown { .. }) if limit.is_cancelled_after(took) => return Self::None,
             Err(CallError::Unknown { .. }) if took < PROMPT => return Self::BrokeOff,
             Err(
                 CallError::NotSent { .. }
@@ -238,12 +240,14 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_a_sign_unless_we_ended_it() {
         let cancel = CancellationToken::new();
-        let limit = Limit::from(Duration::from_secs(1)).or_when(cancel.clone());
+        const LONG: Duration = Duration::from_secs(9);
+        let limit = Limit::from(LONG).or_when(cancel.clone());
         let sign = |took| Sign::of(&ApiCall::Renew, (&limit, took), &unknown());
         assert_eq!(sign(Duration::ZERO), Sign::BrokeOff);
         assert_eq!(sign(PROMPT), Sign::Failed, "a server that takes connections and never answers");
         cancel.cancel();
         assert_eq!(sign(PROMPT), Sign::None);
+        assert_eq!(sign(LONG), Sign::Failed, "whoever ended it was to do so at its deadline");
     }
 
     fn said(signs: &[(RequestKind, Sign, u64)]) -> Vec<Word> {

@@ -1,13 +1,19 @@
 //! How long a call may take, and who else may end it.
 
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// Who is to end a call at its deadline may do so that little earlier: the time that the call took to begin.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The bounds of one call.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    pub(super) deadline: Duration,
-    pub(super) cancel: Option<CancellationToken>,
+    deadline: Duration,
+    /// So long after the deadline it ends by itself.
+    grace: Duration,
+    cancel: Option<CancellationToken>,
 }
 
 impl Limit {
@@ -18,9 +24,15 @@ impl Limit {
         Self { cancel: Some(cancel), ..self }
     }
 
-    /// Whether the one who else may end the call has done so.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled)
+    /// Leaves it to the one who may cancel to end the call at the deadline. If that is not done within `grace`, it ends by itself.
+    #[must_use]
+    pub fn left_to_canceller(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// Whether a call that took so long was ended by the one who else may end it, before its deadline.
+    pub(crate) fn is_cancelled_after(&self, took: Duration) -> bool {
+        self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled) && took + TICK < self.deadline
     }
 
     /// Who else may end it.
@@ -31,6 +43,7 @@ impl Limit {
 
     /// Ends when the call has to. Says why in words.
     pub(crate) async fn expired(&self) -> String {
+        let begun = Instant::now();
         let cancelled = async {
             match &self.cancel {
                 Some(cancel) => cancel.cancelled().await,
@@ -38,15 +51,55 @@ impl Limit {
             }
         };
         tokio::select! {
-            () = cancelled => "the call was cancelled".to_owned(),
-            () = tokio::time::sleep(self.deadline) => format!("no answer within {:?}", self.deadline),
+            () = cancelled => {}
+            () = tokio::time::sleep(self.deadline.saturating_add(self.grace)) => {}
         }
+        if self.is_cancelled_after(begun.elapsed()) {
+            return "the call was cancelled".to_owned();
+        }
+        format!("no answer within {:?}", self.in_words())
+    }
+
+    /// The deadline, without what passed of it before the call began.
+    fn in_words(&self) -> Duration {
+        let Ok(ms) = u64::try_from(self.deadline.as_millis()) else { return self.deadline };
+        if self.grace.is_zero() { self.deadline } else { Duration::from_millis(ms.next_multiple_of(1000)) }
     }
 }
 
 impl From<Duration> for Limit {
     /// The call ends after `deadline` at the latest, answer included.
     fn from(deadline: Duration) -> Self {
-        Self { deadline, cancel: None }
+        Self { deadline, grace: Duration::ZERO, cancel: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn why(deadline: Duration, grace: Duration, cancelled: Option<Duration>) -> String {
+        let cancel = CancellationToken::new();
+        let limit = Limit::from(deadline).left_to_canceller(grace).or_when(cancel.clone());
+        let ended = async {
+            if let Some(after) = cancelled {
+                tokio::time::sleep(after).await;
+                cancel.cancel();
+            }
+        };
+        tokio::join!(limit.expired(), ended).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_ended_at_its_deadline_had_no_answer_whoever_ended_it() {
+        const SHORT: Duration = Duration::from_millis(14_990);
+        const GRACE: Duration = Duration::from_secs(5);
+        let begun = Instant::now();
+        assert_eq!(why(SHORT, GRACE, Some(SHORT)).await, "no answer within 15s");
+        assert_eq!(begun.elapsed().as_secs(), 14);
+        assert_eq!(why(SHORT, GRACE, None).await, "no answer within 15s");
+        assert_eq!(begun.elapsed().as_secs(), 14 + 20);
+        assert_eq!(why(SHORT, GRACE, Some(SHORT / 2)).await, "the call was cancelled");
+        assert_eq!(why(Duration::from_millis(500), Duration::ZERO, None).await, "no answer within 500ms");
     }
 }
