@@ -7,7 +7,7 @@ use crate::time::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a claim without a cause costs, in milliseconds: four a second can go on for ever.
+/// What a claim without a cause costs at most, in milliseconds: four a second can go on for ever.
 const COST: u64 = 250;
 /// What can be saved up: forty claims.
 const MOST: u64 = 40 * COST;
@@ -31,13 +31,16 @@ impl RateBook {
     /// A claim is sent.
     pub(super) fn claimed(&mut self, at: &At<'_>, of: Option<&RuntimeId>, found: &mut Found) {
         let budget = self.budgets.entry(of.cloned()).or_insert(Budget { ms: MOST, at: at.now });
-        let passed = u64::try_from(at.now.since(budget.at).as_millis()).unwrap_or(u64::MAX);
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let passed = ms(at.now.since(budget.at));
+        // Who is told to poll more often than that may.
+        let cost = COST.min(ms(at.timing.poll));
         budget.at = at.now;
         budget.ms = budget.ms.max(budget.ms.saturating_add(passed).min(MOST));
-        found.require(budget.ms >= COST, "CLAIM-RATE", || {
+        found.require(budget.ms >= cost, "CLAIM-RATE", || {
             "tasks are asked for again and again, and nothing is new".to_owned()
         });
-        budget.ms = budget.ms.saturating_sub(COST);
+        budget.ms = budget.ms.saturating_sub(cost);
     }
 
     /// There is a cause for so many claims; for all runtimes if `of` names none.

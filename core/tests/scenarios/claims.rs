@@ -159,6 +159,24 @@ fn retry_after_is_honoured_within_bounds() {
     }
 }
 
+/// As all rules are checked over what the daemon does, this one shows that it breaks none.
+#[test]
+fn whoever_sets_a_short_interval_is_polled_for_as_often() {
+    for mode in [Batch, PerRuntime] {
+        let mut cfg = with(4, mode);
+        cfg.timers.poll = ms(50);
+        let mut d = Rig::serving(cfg, &["r-1:claude"]);
+        d.pass(ms(50));
+        let label = d.first_open(if mode == Batch { "claim all" } else { "one r-1" });
+        d.clear();
+        for _ in 0..400 {
+            d.ok(&label);
+            d.pass(ms(50));
+        }
+        assert_eq!(d.count(&label), 400, "{mode:?}");
+    }
+}
+
 #[test]
 fn a_reply_that_cannot_be_decoded_waits_one_poll_interval() {
     let mut d = Rig::serving(with(4, Batch), &["r-1:claude"]);
