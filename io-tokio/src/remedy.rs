@@ -9,11 +9,13 @@ pub(crate) fn for_directory(error: &io::Error) -> &'static str {
             "something in that path is no directory: move it away"
         }
         ErrorKind::InvalidInput => "move away what has that name",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space",
+        // A limit on the size of files is as good as a disk without room.
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
+        ErrorKind::Unsupported => "it has to be on a file system that has locks",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "make the directory writable for this user"
         }
-        _ => "make the directory writable for this user, on a file system that has free space and locks",
+        _ => "make the directory writable for this user, or free some space",
     }
 }
 
