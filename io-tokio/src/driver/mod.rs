@@ -15,6 +15,7 @@ mod messages;
 mod offers;
 mod outlook;
 mod over;
+mod panics;
 mod probe;
 mod profiles;
 mod program;
@@ -49,8 +50,10 @@ use link::Conn;
 use longshore_core::config::{Config, ConfigError};
 use longshore_core::daemon::Daemon;
 use longshore_core::effect::{Effect, Effects, ExitReport, Fact, KillStep, LaunchCall, WsCmd};
+use longshore_core::error::{ApiError, FsError};
 use longshore_core::event::{ClaimKey, Event, FsReply, RunEvent};
 use longshore_core::id::{ConnGen, OpId};
+use longshore_core::reason::FailReason;
 use longshore_core::rng::Seed;
 use offers::Unusable;
 use reach::Reach;
@@ -396,14 +399,15 @@ impl Driver {
                 let cancel = self.request(op);
                 let limit = Limit::from(left).left_to_canceller(BACKSTOP).or_when(cancel);
                 self.spawn(async move |host| {
-                    let r = api::perform(&host, &call, limit).await;
+                    let r = panics::answered(api::perform(&host, &call, limit), Err(ApiError::Unknown)).await;
                     Event::Api { op, r }
                 });
             }
             Effect::Fs { op, call } => {
                 let cancel = self.request(op);
                 self.spawn(async move |host| {
-                    let r = disk::perform(&host, &call, cancel).await;
+                    let failed = FsError::Failed { reason: FailReason::Unknown };
+                    let r = panics::answered(disk::perform(&host, &call, cancel), Err(failed)).await;
                     Event::Fs { op, r }
                 });
             }

@@ -240,14 +240,14 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_a_sign_unless_we_ended_it() {
         let cancel = CancellationToken::new();
-        const LONG: Duration = Duration::from_secs(9);
-        let limit = Limit::from(LONG).or_when(cancel.clone());
+        let long = Duration::from_secs(9);
+        let limit = Limit::from(long).or_when(cancel.clone());
         let sign = |took| Sign::of(&ApiCall::Renew, (&limit, took), &unknown());
         assert_eq!(sign(Duration::ZERO), Sign::BrokeOff);
         assert_eq!(sign(PROMPT), Sign::Failed, "a server that takes connections and never answers");
         cancel.cancel();
         assert_eq!(sign(PROMPT), Sign::None);
-        assert_eq!(sign(LONG), Sign::Failed, "whoever ended it was to do so at its deadline");
+        assert_eq!(sign(long), Sign::Failed, "whoever ended it was to do so at its deadline");
     }
 
     fn said(signs: &[(RequestKind, Sign, u64)]) -> Vec<Word> {

@@ -75,6 +75,10 @@ fn as_far_as_written(set: &Set) -> Record {
 
 async fn take_in_hand(host: &Arc<Host>, entry: &Arc<Entry>, mut record: Record, place: Place) -> Record {
     let was = record.was;
+    if !matches!(was, Recovered::Claimed | Recovered::Ended { report: None, .. }) {
+        // Whatever the disk does meanwhile: nobody else may have the person's directory that it works in.
+        entry.disk().local.clone_from(&place.local);
+    }
     let work = {
         let (host, entry) = (host.clone(), entry.clone());
         tokio::task::spawn_blocking(move || match was {
@@ -101,7 +105,7 @@ async fn take_in_hand(host: &Arc<Host>, entry: &Arc<Entry>, mut record: Record, 
 
 /// Locks what the run works in, as its own daemon did.
 fn hold_again(host: &Host, entry: &Entry, place: Place) {
-    let Place { local, prepared, temp } = place;
+    let Place { prepared, temp, .. } = place;
     let root = &host.settings.workspaces_root;
     let claim = Claim::take(root, &entry.task.workspace_id, &entry.task.id);
     let reuse =
@@ -112,7 +116,6 @@ fn hold_again(host: &Host, entry: &Entry, place: Place) {
     });
     // Held for no look at the disk: whoever gave this up waits for it as well, and is the thread that does everything else.
     let mut disk = entry.disk();
-    disk.local = local;
     match claim {
         Ok(claim) => disk.claim = Some(claim),
         Err(error) => {

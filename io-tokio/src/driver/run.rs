@@ -193,7 +193,7 @@ async fn keep(host: &Arc<Host>, entry: &Arc<Entry>, kept: KeptOutcome) {
     let Err(error) = try_to_keep(host, entry, &kept).await else { return };
     tracing::error!(task = %entry.id, %error, "what the run came to could not be written down; it is only in memory and in the run directory, and tried again");
     // A record that says that the run is over would have the next process look for it in the ledger alone.
-    host.ledger.withhold(entry.claim);
+    host.ledger.withhold(entry.claim, kept.attempt);
     let (host, entry) = (host.clone(), entry.clone());
     tokio::spawn(async move {
         let is_newest = || {

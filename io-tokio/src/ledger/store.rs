@@ -43,6 +43,8 @@ pub struct Store(Arc<Shared>);
 struct Shared {
     dir: PathBuf,
     inner: Mutex<Inner>,
+    /// Held while what a run came to is written: one after the other. Only by those who may wait for the disk.
+    outcomes: Mutex<()>,
     syncer: Syncer,
 }
 
@@ -52,9 +54,11 @@ struct Inner {
     facts: BTreeMap<ClaimKey, Facts>,
     /// Records that the disk did not take; they are tried again.
     unwritten: BTreeSet<ClaimKey>,
-    /// Claims whose run is over while what it came to is not on disk: until it is, their records stay as they are there, so that the
-    /// next process reads it from the run directory.
-    withheld: BTreeSet<ClaimKey>,
+    /// Claims whose run is over while what it came to is not on disk, with the attempt: until it is, their records stay as they are there,
+    /// so that the next process reads it from the run directory.
+    withheld: BTreeMap<ClaimKey, u32>,
+    /// The attempt that was written last by this process. What an earlier one came to, tried again, would take its place.
+    newest: BTreeMap<ClaimKey, u32>,
 }
 
 /// What is written beside what the core wants kept.
@@ -87,7 +91,10 @@ impl Store {
             inner.ledger.add(record);
         }
         let syncer = Syncer::default();
-        Ok((Self(Arc::new(Shared { dir, inner: Mutex::new(inner), syncer })), found))
+        Ok((
+            Self(Arc::new(Shared { dir, inner: Mutex::new(inner), outcomes: Mutex::default(), syncer })),
+            found,
+        ))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -163,6 +170,7 @@ impl Store {
     fn drop_record(&self, inner: &mut Inner, claim: ClaimKey) {
         inner.unwritten.remove(&claim);
         inner.withheld.remove(&claim);
+        inner.newest.remove(&claim);
         if inner.facts.remove(&claim).is_none() {
             return;
         }
@@ -177,22 +185,37 @@ impl Store {
         self.0.syncer.remove(dir);
     }
 
-    /// Writes what an attempt came to, before the core hears of it.
+    /// Writes what an attempt came to, before the core hears of it. Nothing is done for a claim that is forgotten, or of which a later attempt
+    /// is written.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn keep_outcome(&self, claim: ClaimKey, outcome: &KeptOutcome) -> io::Result<()> {
+        let _order = self.0.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_late = |inner: &Inner| {
+            !inner.facts.contains_key(&claim)
+                || inner.newest.get(&claim).is_some_and(|it| *it > outcome.attempt)
+        };
+        if is_late(&self.inner()) {
+            return Ok(());
+        }
         self.put(claim, OUTCOME, outcome)?;
-        self.inner().withheld.remove(&claim);
+        let mut inner = self.inner();
+        if inner.facts.contains_key(&claim) {
+            inner.newest.insert(claim, outcome.attempt);
+        }
+        if inner.withheld.get(&claim).is_some_and(|it| *it <= outcome.attempt) {
+            inner.withheld.remove(&claim);
+        }
         Ok(())
     }
 
-    /// What a run came to, or what its agent said, could not be written down: nobody who reads the ledger may take the run for over
-    /// before [`Store::keep_outcome`] succeeds.
-    pub fn withhold(&self, claim: ClaimKey) {
+    /// What an attempt came to, or what its agent said, could not be written down: nobody who reads the ledger may take the run for over
+    /// before [`Store::keep_outcome`] succeeds for it.
+    pub fn withhold(&self, claim: ClaimKey, attempt: u32) {
         let mut inner = self.inner();
         if inner.facts.contains_key(&claim) {
-            inner.withheld.insert(claim);
+            inner.withheld.insert(claim, attempt);
         }
     }
 
@@ -218,7 +241,7 @@ impl Store {
         let (Some(record), Some(facts)) = (inner.ledger.get(claim), inner.facts.get(&claim)) else {
             return Ok(());
         };
-        if inner.withheld.contains(&claim) {
+        if inner.withheld.contains_key(&claim) {
             return Err(io::Error::other("what its run came to is not written down yet"));
         }
         let Facts { task, place, words } = facts.clone();

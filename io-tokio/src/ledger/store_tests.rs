@@ -200,7 +200,7 @@ fn a_run_is_not_over_for_the_next_process_before_what_it_came_to_is_written() {
         keep(&store, 1, &effect);
     }
     let followed = [(1, Recovered::Launched { slot: SlotIndex(0), acked: 0 })];
-    store.withhold(ClaimKey(1));
+    store.withhold(ClaimKey(1), 2);
     keep(&store, 1, &ended(1, Some(ReportKind::Complete), 0));
     store.write_again();
     assert!(store.owes() && !store.is_written(ClaimKey(1)), "its run directory is still needed");
@@ -215,6 +215,36 @@ fn a_run_is_not_over_for_the_next_process_before_what_it_came_to_is_written() {
         was(&bed.open().1),
         [(1, Recovered::Ended { report, acked: 0, have: 0, usage: false, ran: true })]
     );
+}
+
+#[test]
+fn what_an_earlier_attempt_came_to_takes_the_place_of_no_later_one() {
+    let bed = Bed::new();
+    let (store, _) = bed.open();
+    for effect in [claimed(1), launched(1)] {
+        keep(&store, 1, &effect);
+    }
+    let of = |attempt: u32| {
+        let told = RunOutcome { end: RunEnd::Completed, have: 0, usage: false, resume_rejected: false };
+        let outcome = Outcome::failed(Status::Failed, FailReason::Unknown, attempt.to_string());
+        KeptOutcome::new(attempt, outcome, told)
+    };
+    // The disk did not take the second one at first. The first one is tried again meanwhile, and once more afterwards.
+    store.withhold(ClaimKey(1), 3);
+    store.keep_outcome(ClaimKey(1), &of(2)).expect("written");
+    keep(&store, 1, &ended(1, Some(ReportKind::Complete), 0));
+    assert!(!store.is_written(ClaimKey(1)), "what the second one came to is still to be written");
+    store.keep_outcome(ClaimKey(1), &of(3)).expect("written");
+    store.keep_outcome(ClaimKey(1), &of(2)).expect("nothing is done");
+    store.write_again();
+    assert!(store.is_written(ClaimKey(1)));
+    let kept = bed.open().1.claims.remove(0).outcome.expect("there");
+    assert_eq!(kept.attempt, 3);
+    // Nothing is made for a claim that is over.
+    keep(&store, 1, &Effect::Forget { claim: ClaimKey(1) });
+    store.keep_outcome(ClaimKey(1), &of(3)).expect("nothing is done");
+    store.settle();
+    assert!(!bed.dir().join("1").exists());
 }
 
 #[test]

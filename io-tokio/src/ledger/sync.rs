@@ -132,15 +132,18 @@ fn serve(shared: &Shared) {
 }
 
 /// Makes files durable, then their names, each directory once. A file that is gone, or was replaced, needs it no more: the one in its place
-/// has a turn of its own.
+/// has a turn of its own. One that cannot be made so is no reason to leave out the others; the first error is given.
 fn sync<'a>(files: impl Iterator<Item = &'a PathBuf>) -> io::Result<()> {
     let mut dirs = BTreeSet::new();
+    let mut result = Ok(());
     for file in files {
-        if one(file)? {
-            dirs.extend(file.ancestors().skip(1).take(2));
+        match one(file) {
+            Ok(true) => dirs.extend(file.ancestors().skip(1).take(2)),
+            Ok(false) => {}
+            Err(error) => result = result.and(Err(error)),
         }
     }
-    dirs.into_iter().try_for_each(|dir| one(dir).map(drop))
+    dirs.into_iter().fold(result, |result, dir| result.and(one(dir).map(drop)))
 }
 
 /// Whether it is there.
