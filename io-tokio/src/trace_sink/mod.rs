@@ -4,8 +4,10 @@
 //! cannot keep up, or the disk refuses, steps are left out, a gap says how many, and a checkpoint behind it makes what follows
 //! replayable again. What waits in memory when the process is killed is lost: at most the last [`FLUSH_AFTER`].
 
+mod closed;
 mod drawn;
 mod names;
+mod place;
 mod queue;
 mod segments;
 mod tap;
@@ -15,9 +17,11 @@ mod tap_tests;
 pub(crate) mod tests;
 mod writer;
 
+pub use closed::{Causes, Closed};
 pub use drawn::Drawn;
-pub use names::{SegmentName, absent_between, in_a_row};
-pub use segments::{absent, odd, segments};
+pub use names::{Hole, SegmentName, in_a_row};
+pub use place::Place;
+pub use segments::{Absent, absent, odd, segments};
 pub use tap::{Refusal, Tap};
 
 use longshore_core::daemon::Daemon;
@@ -105,17 +109,6 @@ impl SinkError {
     }
 }
 
-/// What a recording came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
-    /// Steps that were recorded or left out, without the creation.
-    pub steps: u64,
-    /// Steps that were left out.
-    pub lost: u64,
-    /// What went wrong last, if anything did.
-    pub error: Option<String>,
-}
-
 /// Steps are being left out.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
@@ -154,6 +147,7 @@ impl Shares {
 pub struct Sink {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
+    place: Place,
     header: Header,
     /// `None` for a single file.
     shares: Option<Shares>,
@@ -167,7 +161,7 @@ pub struct Sink {
     gap: Option<(StepNumber, u64)>,
     /// Steps in all gaps that were said.
     lost_before: u64,
-    error: Option<String>,
+    error: Option<Causes>,
     /// Whether the log has heard of a gap.
     told: bool,
     line: Vec<u8>,
@@ -200,7 +194,7 @@ impl Sink {
             io::ErrorKind::AlreadyExists => SinkError::Exists { path: path.to_owned() },
             _ => SinkError::File { path: path.to_owned(), error },
         })?;
-        Self::start(Writer::new(Output::File, Some(file)), None, header, first)
+        Self::start(Writer::new(Output::File(path.to_owned()), Some(file)), None, header, first)
     }
 
     fn start(
@@ -211,10 +205,12 @@ impl Sink {
     ) -> Result<Self, SinkError> {
         let queue = Arc::new(Queue::default());
         let (theirs, builder) = (Arc::clone(&queue), std::thread::Builder::new().name("trace".to_owned()));
+        let place = writer.place();
         let thread = builder.spawn(move || writer.run(&theirs)).map_err(SinkError::Thread)?;
         let mut sink = Self {
             queue,
             thread: Some(thread),
+            place,
             now: header.start.mono,
             header,
             shares,
@@ -270,6 +266,11 @@ impl Sink {
         }
     }
 
+    /// Where it is recorded to.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// A way to what is recorded, if this is a flight recorder.
     pub fn tap(&self) -> Option<Tap> {
         self.shares.map(|_| Tap::new(Arc::clone(&self.queue)))
@@ -306,7 +307,8 @@ impl Sink {
             // It has nothing left to do in which it could fail.
             let _ = thread.join();
         } else {
-            self.error = Some("the disk did not take the end of the trace in time".to_owned());
+            let error = "the disk did not take the end of the trace in time".to_owned();
+            Causes::add(&mut self.error, error);
         }
     }
 
@@ -341,14 +343,16 @@ impl Sink {
         }
         let from = self.lost.map_or(from, |lost| lost.from.min(from));
         self.lost = Some(Lost { from, retry });
-        self.error = Some(error);
+        Causes::add(&mut self.error, error);
     }
 
     /// That steps are left out although the disk takes what it gets is logged once; a disk that refuses is told of by the writer.
     fn tell_once(&mut self, from: StepNumber) {
         if !std::mem::replace(&mut self.told, true) {
             tracing::warn!(
-                error = self.error,
+                error = self.error.as_ref().map(|causes| causes.last.as_str()),
+                dir = self.place.dir(),
+                file = self.place.file(),
                 from,
                 "steps are missing in the trace; later gaps are not told"
             );
@@ -387,7 +391,7 @@ impl Sink {
 
     /// Says in the new segment why steps are missing before it.
     fn note_why(&mut self, from: StepNumber) -> serde_json::Result<()> {
-        let why = self.error.as_deref().unwrap_or("nobody knows why");
+        let why = self.error.as_ref().map_or("nobody knows why", |causes| causes.last.as_str());
         let told = if from == self.n {
             format!("step {from} is missing: {why}")
         } else {
