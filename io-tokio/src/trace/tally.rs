@@ -158,4 +158,76 @@ mod tests {
             assert_eq!((tally.steps(), tally.last().map(|last| last.n)), (2 * 1501, Some(1500)));
         }
     }
+
+    /// What a reader of the same bytes counts.
+    fn read(bytes: &[u8]) -> String {
+        let dir = tempfile::tempdir().expect("temp");
+        let file = dir.path().join("dump.jsonl");
+        std::fs::write(&file, bytes).expect("writes");
+        let asked = crate::trace::replay::Replay { file, ..crate::trace::replay::Replay::default() };
+        let mut out = Vec::new();
+        crate::trace::replay::replay(&asked, dir.path(), &mut out, &mut Vec::new()).expect("replays");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn gaps_are_counted_as_a_reader_of_the_dump_counts_them() {
+        let dir = tempfile::tempdir().expect("temp");
+        let mut life = Life::new(4);
+        let first = life.fx.as_slice();
+        let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), first).expect("starts");
+        while segments(dir.path()).map_or(0, |all| all.len()) < 4 {
+            record(&mut sink, &mut life, 200);
+        }
+        sink.close("stopped", &life.daemon);
+        let all: Vec<Vec<u8>> = segments(dir.path())
+            .expect("lists")
+            .iter()
+            .map(|path| std::fs::read(path).expect("reads"))
+            .collect();
+        let cut = |bytes: &[u8]| {
+            let upto = bytes[..bytes.len() / 2].iter().rposition(|byte| *byte == b'\n').expect("lines");
+            bytes[..=upto].to_vec()
+        };
+        let torn = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
+        let whole = [all[0].clone(), all[1].clone(), all[2].clone()];
+        for (gaps, pieces) in [
+            (0, whole.to_vec()),
+            (1, vec![all[0].clone(), all[2].clone()]),
+            (1, vec![cut(&all[0]), all[1].clone(), all[2].clone()]),
+            (2, vec![cut(&all[0]), cut(&all[1]), all[2].clone()]),
+            (1, vec![all[0].clone(), cut(&all[1]), all[3].clone()]),
+            (1, vec![[torn(&all[0]), b"\n".to_vec()].concat(), all[1].clone()]),
+        ] {
+            let bytes = pieces.concat();
+            let mut tally = Tally::default();
+            tally.pass(&bytes);
+            tally.finish();
+            let (read, lost) = (read(&bytes), tally.lost());
+            let said = format!("gaps        {gaps}, with {lost} steps;");
+            assert_eq!(tally.gaps(), gaps);
+            assert_eq!(read.contains(&said), gaps > 0, "{said}\n{read}");
+            assert_eq!(read.contains("gaps  "), gaps > 0, "{read}");
+            assert!(read.contains(&format!("steps       {}: ", tally.steps())), "{read}");
+            assert!(read.contains(&format!("segments    {}, ", tally.segments())), "{read}");
+        }
+    }
+
+    #[test]
+    fn a_gap_that_nobody_told_of_is_one_and_the_dump_is_said_to_be_damaged() {
+        let mut life = Life::new(3);
+        let mut lines = Vec::new();
+        encode::header(&mut lines, &header(&life)).expect("encodes");
+        encode::start(&mut lines, life.start, life.fx.as_slice()).expect("encodes");
+        for n in 1..=9 {
+            let (now, event) = life.step();
+            if !(4..=6).contains(&n) {
+                encode::step(&mut lines, n, now, &event, life.fx.as_slice()).expect("encodes");
+            }
+        }
+        let mut tally = Tally::default();
+        tally.pass(&lines);
+        tally.finish();
+        assert_eq!((tally.gaps(), tally.lost(), tally.steps(), tally.is_damaged()), (1, 3, 7, true));
+    }
 }

@@ -41,3 +41,21 @@ pub struct Closed {
     /// What went wrong, if anything did.
     pub error: Option<Causes>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_is_said_alone_and_of_several_the_first_and_the_last() {
+        let mut causes = None;
+        for (error, said) in [
+            ("the disk is full", "the disk is full"),
+            ("the disk is too slow", "first: the disk is full; last: the disk is too slow"),
+            ("it was removed", "first: the disk is full; last: it was removed"),
+        ] {
+            Causes::add(&mut causes, error.to_owned());
+            assert_eq!(causes.as_ref().map(ToString::to_string).as_deref(), Some(said));
+        }
+    }
+}

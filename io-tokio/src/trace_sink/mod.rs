@@ -266,6 +266,12 @@ impl Sink {
         }
     }
 
+    /// Whether no steps are being left out.
+    #[cfg(test)]
+    fn is_whole(&self) -> bool {
+        self.lost.is_none()
+    }
+
     /// Where it is recorded to.
     pub fn place(&self) -> &Place {
         &self.place

@@ -228,3 +228,6 @@ fn lost_from(first: StepNumber, error: WriteError) -> (StepNumber, WriteError) {
     let all = matches!(error, WriteError::Gone(Gone::Removed));
     (if all { 0 } else { first }, error)
 }
+
+#[cfg(test)]
+mod tests;
