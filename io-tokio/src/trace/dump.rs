@@ -205,7 +205,7 @@ fn from_disk(
 
 fn summary(name: &str, tally: &Tally, source: &Source) -> String {
     let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-    let (steps, lives) = (count(tally.steps(), "step", "steps"), count(tally.lives(), "life", "lives"));
+    let (steps, lives) = (count(tally.steps(), "step", "steps"), count(tally.all_lives(), "life", "lives"));
     let gaps = match tally.gaps() {
         0 => String::new(),
         gaps => format!(

@@ -80,7 +80,7 @@ impl Tally {
         self.report().segments
     }
 
-    pub(super) const fn lives(&self) -> u64 {
+    pub(super) const fn all_lives(&self) -> u64 {
         self.report().all_lives
     }
 
@@ -130,7 +130,7 @@ mod tests {
             let mut tally = Tally::default();
             tally.pass(&lines);
             tally.finish();
-            (tally.lives(), tally.gaps())
+            (tally.all_lives(), tally.gaps())
         };
         assert_eq!((count(true, &later), count(false, &later)), ((1, 1), (1, 1)));
         let other = Header { from: later.from, ..header(&Life::new(4)) };
@@ -154,7 +154,7 @@ mod tests {
             let mut tally = Tally::default();
             all.chunks(size).for_each(|bytes| tally.pass(bytes));
             tally.finish();
-            assert_eq!((tally.segments(), tally.lives(), tally.gaps()), (count, 2, 0));
+            assert_eq!((tally.segments(), tally.all_lives(), tally.gaps()), (count, 2, 0));
             assert_eq!((tally.steps(), tally.last().map(|last| last.n)), (2 * 1501, Some(1500)));
         }
     }

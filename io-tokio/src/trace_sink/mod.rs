@@ -6,10 +6,12 @@
 
 mod closed;
 mod drawn;
+mod error;
 mod names;
 mod place;
 mod queue;
 mod segments;
+mod shares;
 mod tap;
 #[cfg(test)]
 mod tap_tests;
@@ -19,6 +21,7 @@ mod writer;
 
 pub use closed::{Causes, Closed};
 pub use drawn::Drawn;
+pub use error::SinkError;
 pub use names::{Hole, SegmentName, in_a_row};
 pub use place::Place;
 pub use segments::{Absent, absent, odd, segments};
@@ -31,14 +34,14 @@ use longshore_core::time::{Instant, Now};
 use longshore_core::trace::{Header, Origin, StepNumber, encode};
 use queue::{Cut, Pushed, Queue};
 use segments::Segments;
+use shares::Shares;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use thiserror::Error;
 use writer::{Output, Writer};
 
 /// What the flight recorder may take on the disk if nobody says otherwise, in bytes.
@@ -68,47 +71,6 @@ const LONGEST_NOTE: usize = 4096;
 /// The end of a recording waits at most this long for the disk.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why nothing can be recorded.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SinkError {
-    /// The budget is too small for what it must hold.
-    #[error("a flight recorder needs at least {MIN_BUDGET} bytes, not {got}")]
-    Budget {
-        /// What was asked for.
-        got: u64,
-    },
-    /// The file exists.
-    #[error("{} exists already: name a file that does not, or move it away", path.display())]
-    Exists {
-        /// Which one.
-        path: PathBuf,
-    },
-    /// The file cannot be made.
-    #[error("{} cannot be recorded to: {error}", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// The writing thread cannot be started.
-    #[error("the thread that writes the trace cannot be started: {0}")]
-    Thread(io::Error),
-}
-
-impl SinkError {
-    /// The same, with the name that people know the file by.
-    #[must_use]
-    pub fn called(self, name: &Path) -> Self {
-        match self {
-            Self::Exists { .. } => Self::Exists { path: name.to_owned() },
-            Self::File { error, .. } => Self::File { path: name.to_owned(), error },
-            other @ (Self::Budget { .. } | Self::Thread(_)) => other,
-        }
-    }
-}
-
 /// Steps are being left out.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
@@ -116,30 +78,6 @@ struct Lost {
     from: StepNumber,
     /// Not to be tried again before.
     retry: Instant,
-}
-
-/// How a flight recorder's segment is divided, in bytes. An eighth is left for headers, digests and the like.
-#[derive(Clone, Copy, Debug)]
-struct Shares {
-    /// A quarter of the budget.
-    segment: u64,
-}
-
-impl Shares {
-    /// Longest checkpoint.
-    const fn checkpoint(self) -> u64 {
-        self.segment / 8 * 3
-    }
-
-    /// The segment ends when its steps take more than this.
-    const fn steps(self) -> u64 {
-        self.segment / 8 * 3
-    }
-
-    /// Longest line of a step: it may come when the steps have just not taken their share.
-    const fn line(self) -> u64 {
-        self.segment / 8
-    }
 }
 
 /// Records one life of a daemon. Close it with [`Sink::close`]; one that is dropped writes what it has, without an end.
@@ -264,12 +202,6 @@ impl Sink {
             self.hand_over(self.n + 1, encoded.map(|()| None), false);
             self.rotate_if_full(after);
         }
-    }
-
-    /// Whether no steps are being left out.
-    #[cfg(test)]
-    fn is_whole(&self) -> bool {
-        self.lost.is_none()
     }
 
     /// Where it is recorded to.

@@ -9,6 +9,7 @@ use crate::trace::input::tests::{gzip, zstd};
 use longshore_core::trace::{Mode, Reader, Record, Replay, Report};
 use std::fmt::{self, Write as _};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 pub(crate) fn header(life: &Life) -> Header {

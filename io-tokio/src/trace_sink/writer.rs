@@ -130,31 +130,26 @@ impl Writer {
     fn tell(&mut self, written: &Result<(), (StepNumber, WriteError)>, is_last: bool) {
         let place = self.place();
         let (dir, file) = (place.dir(), place.file());
-        match written {
-            Err((from, error)) => {
-                let known = self.refusal.take();
-                let told = known.is_some() && error.is_told(self.gone);
-                let since = known.map_or_else(Timestamp::now, |known| known.since);
-                let remedy = error.remedy().map(str::to_owned);
-                self.refusal = Some(Refusal { since, why: error.to_string(), remedy });
-                self.gone = match error {
-                    WriteError::Gone(gone) => Some(*gone),
-                    WriteError::Disk(_) => None,
-                };
-                match error {
-                    _ if told => {}
-                    WriteError::Gone(gone) => tracing::warn!(dir, file, from, "{}", gone.warning(is_last)),
-                    WriteError::Disk(error) => {
-                        tracing::warn!(%error, dir, file, from, "{}", warning(is_last))
-                    }
-                }
+        let Err((from, error)) = written else {
+            self.gone = None;
+            if self.refusal.take().is_some() {
+                tracing::info!(dir, file, "the trace is written again, with a gap");
             }
-            Ok(()) => {
-                self.gone = None;
-                if self.refusal.take().is_some() {
-                    tracing::info!(dir, file, "the trace is written again, with a gap");
-                }
-            }
+            return;
+        };
+        let known = self.refusal.take();
+        let told = known.is_some() && error.is_told(self.gone);
+        let since = known.map_or_else(Timestamp::now, |known| known.since);
+        let remedy = error.remedy().map(str::to_owned);
+        self.refusal = Some(Refusal { since, why: error.to_string(), remedy });
+        self.gone = match error {
+            WriteError::Gone(gone) => Some(*gone),
+            WriteError::Disk(_) => None,
+        };
+        match error {
+            _ if told => {}
+            WriteError::Gone(gone) => tracing::warn!(dir, file, from, "{}", gone.warning(is_last)),
+            WriteError::Disk(error) => tracing::warn!(%error, dir, file, from, "{}", warning(is_last)),
         }
     }
 

@@ -140,7 +140,7 @@ fn with_a_removed_file_all_steps_are_lost_and_with_a_moved_one_those_after_it() 
         } else {
             fs::remove_file(&path).expect("removes");
         }
-        while sink.is_whole() {
+        while sink.lost.is_none() {
             record(&mut sink, &mut life, 1);
             std::thread::yield_now();
         }
