@@ -4,7 +4,7 @@ use super::error::ControlError;
 use super::health::Unanswered;
 use super::place::Place;
 use super::running::Running;
-use crate::health::{TRACE_PATH, TRACE_REFUSED};
+use crate::health::{TRACE_PATH, TRACE_REFUSED, TRACE_REMEDY};
 use crate::trace_sink::Refusal;
 use std::path::PathBuf;
 
@@ -37,9 +37,10 @@ impl Recording {
 
     /// Whether the daemon's disk does not take the recording at the moment.
     pub fn refusal(&self) -> Option<Refusal> {
-        let said = self.answer.headers().get(TRACE_REFUSED)?.to_str().ok()?;
-        let (since, why) = said.split_once(' ')?;
-        Some(Refusal { since: since.parse().ok()?, why: why.chars().take(WORDS).collect() })
+        let said = |name| self.answer.headers().get(name)?.to_str().ok();
+        let short = |text: &str| text.chars().take(WORDS).collect();
+        let (since, why) = said(TRACE_REFUSED)?.split_once(' ')?;
+        Some(Refusal { since: since.parse().ok()?, why: short(why), remedy: said(TRACE_REMEDY).map(short) })
     }
 
     /// The next bytes, as they come; `None` at the end.

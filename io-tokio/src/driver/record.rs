@@ -58,13 +58,18 @@ pub struct Incomplete {
     pub steps: u64,
     /// Those of them that are not in it.
     pub lost: u64,
-    /// What went wrong last, if that is known.
+    /// What went wrong, if that is known.
     pub why: Option<String>,
 }
 
 impl Incomplete {
     fn of(path: PathBuf, closed: &Closed) -> Self {
-        Self { path, steps: closed.steps + 1, lost: closed.lost, why: closed.error.clone() }
+        Self {
+            path,
+            steps: closed.steps + 1,
+            lost: closed.lost,
+            why: closed.error.as_ref().map(ToString::to_string),
+        }
     }
 }
 
@@ -146,13 +151,16 @@ impl Tapes {
 
     pub(super) fn close(&mut self, why: &str, daemon: &Daemon) {
         for Tape { sink, file } in self.all.drain(..) {
+            let place = sink.place().clone();
             let closed = sink.close(why, daemon);
             if closed.lost > 0 || closed.error.is_some() {
-                let at = file.as_ref().map(|file| tracing::field::display(file.display()));
+                let causes = closed.error.as_ref();
                 tracing::warn!(
                     lost = closed.lost,
-                    error = closed.error,
-                    file = at,
+                    first_error = causes.map(|causes| causes.first.as_str()),
+                    last_error = causes.map(|causes| causes.last.as_str()),
+                    dir = place.dir(),
+                    file = place.file(),
                     "the trace is not complete"
                 );
                 if let Some(file) = file {

@@ -12,7 +12,7 @@ mod trace;
 pub(crate) use socket_owner::of_listener;
 #[cfg(target_os = "linux")]
 pub(crate) use socket_owner::socket_of_listener;
-pub(crate) use trace::{PATH as TRACE_PATH, REFUSED as TRACE_REFUSED};
+pub(crate) use trace::{PATH as TRACE_PATH, REFUSED as TRACE_REFUSED, REMEDY as TRACE_REMEDY};
 
 pub use connection::{HEAD_LIMIT, HEAD_TIMEOUT, MAX_WAITING};
 pub use report::{DaemonState, HealthIdentity, HealthSnapshot, WorkspaceHealth, process_start};

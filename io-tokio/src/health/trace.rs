@@ -16,6 +16,9 @@ pub(crate) const PATH: &str = "/trace";
 /// The header that says that nothing is recorded at the moment: since when (RFC 3339), a blank, and why.
 pub(crate) const REFUSED: HeaderName = HeaderName::from_static("longshore-trace-refused");
 
+/// The header that says what a person can do about that.
+pub(crate) const REMEDY: HeaderName = HeaderName::from_static("longshore-trace-remedy");
+
 /// Answers that may be on their way at once: each holds all segments open.
 const AT_ONCE: usize = 4;
 
@@ -47,8 +50,12 @@ impl Recording {
         match tap.draw().await {
             Ok((lines, refusal)) => {
                 let mut answer = body(Answer { lines, _reader: reader });
-                if let Some(said) = refusal.as_ref().and_then(in_a_header) {
-                    answer.headers_mut().insert(REFUSED, said);
+                if let Some(Refusal { since, why, remedy }) = refusal {
+                    let refused = in_a_header(&format!("{since} {why}"));
+                    let remedy = remedy.as_deref().and_then(in_a_header);
+                    let headers = [(REFUSED, refused), (REMEDY, remedy)];
+                    let said = headers.into_iter().filter_map(|(name, said)| Some((name, said?)));
+                    answer.headers_mut().extend(said);
                 }
                 answer
             }
@@ -64,9 +71,9 @@ impl Recording {
 }
 
 /// `None` if it cannot be said, which no text is known to do.
-fn in_a_header(refusal: &Refusal) -> Option<HeaderValue> {
+fn in_a_header(text: &str) -> Option<HeaderValue> {
     let visible = |c: char| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' };
-    let said: String = format!("{} {}", refusal.since, refusal.why).chars().map(visible).collect();
+    let said: String = text.chars().map(visible).collect();
     HeaderValue::from_str(&said).ok()
 }
 

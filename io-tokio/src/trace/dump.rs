@@ -51,9 +51,9 @@ pub enum DumpError {
     },
     /// The daemon cannot record, and nothing is left of what it has recorded before.
     #[error(
-        "there is nothing recorded in {}: the daemon cannot record there since {since:.0} ({why}). Make room, or mend the directory: it tries \
-         again every 10 s while anything happens, and what is recorded from then on can be dumped",
-        dir.display()
+        "there is nothing recorded in {}: the daemon cannot record there since {since:.0} ({why}){}. It tries again every 10 s while anything \
+         happens, and what is recorded from then on can be dumped",
+        dir.display(), remedy.as_ref().map_or_else(String::new, |remedy| format!("; {remedy}"))
     )]
     Refused {
         /// The flight recorder's directory.
@@ -62,6 +62,8 @@ pub enum DumpError {
         since: Timestamp,
         /// What the system says.
         why: String,
+        /// What to do, unless the reason says that.
+        remedy: Option<String>,
     },
     /// The directory cannot be read.
     #[error("the flight recorder's directory {} cannot be read: {error}", dir.display())]
@@ -155,9 +157,10 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
         from_disk(&dir, pass)?;
     }
     // What begins anew may have no step yet, but a checkpoint.
-    if tally.segments == 0 {
+    tally.finish();
+    if tally.segments() == 0 {
         return Err(match refusal {
-            Some(Refusal { since, why }) => DumpError::Refused { dir, since, why },
+            Some(Refusal { since, why, remedy }) => DumpError::Refused { dir, since, why, remedy },
             None => DumpError::Nothing { dir, asked: source.asked() },
         });
     }
@@ -169,9 +172,14 @@ pub async fn dump(asked: &Dump, env: &Env, cwd: &Path, err: &mut dyn Write) -> R
     say(&summary(&name, &tally, &source));
     // Of a directory that cannot be read so much has come as could.
     for what in absent(&dir).unwrap_or_default() {
-        say(&format!("warning: {}: {what}; what was in it is missing", dir.display()));
+        say(&format!("warning: {}: {what}", dir.display()));
     }
-    if let Some(Refusal { since, why }) = refusal {
+    if tally.is_damaged() {
+        say(&format!(
+            "warning: {name} has places that cannot be read, or lacks steps: `longshore trace replay` names each"
+        ));
+    }
+    if let Some(Refusal { since, why, .. }) = refusal {
         say(&format!(
             "warning: the daemon cannot record since {since:.0} ({why}): steps since then are missing; it tries again every 10 s while anything happens"
         ));
@@ -197,10 +205,14 @@ fn from_disk(
 
 fn summary(name: &str, tally: &Tally, source: &Source) -> String {
     let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-    let (steps, lives) = (count(tally.steps, "step", "steps"), count(tally.lives, "life", "lives"));
-    let gaps = match tally.gaps {
+    let (steps, lives) = (count(tally.steps(), "step", "steps"), count(tally.all_lives(), "life", "lives"));
+    let gaps = match tally.gaps() {
         0 => String::new(),
-        gaps => format!(", with {}", count(gaps, "gap", "gaps")),
+        gaps => format!(
+            ", with {} of {}",
+            count(gaps, "gap", "gaps"),
+            count(tally.lost(), "missing step", "missing steps")
+        ),
     };
     let last = tally.last().map_or_else(String::new, |last| {
         let time =

@@ -6,7 +6,7 @@ mod tests;
 use super::input::Input;
 use super::rebase::rebase;
 use super::step_name::StepName;
-use super::words::count;
+use super::words::{count, goes_on};
 use crate::identity::source;
 use longshore_core::trace::{self, FORMAT, Mode, ReplayError, Report};
 use std::io::{self, Write};
@@ -217,7 +217,7 @@ fn summary(report: &Report, end: End, out: &mut dyn Write) -> io::Result<()> {
             count(report.restored, "time", "times")
         )?;
     }
-    match &report.end {
+    match report.end.as_ref().filter(|why| !goes_on(why)) {
         _ if end == End::NotReached => Ok(()),
         Some(why) => writeln!(out, "ended       {why}"),
         None if end == End::MayBeLost => {

@@ -85,6 +85,11 @@ pub(super) fn margin(ms: i64) -> String {
     if ms < 0 { format!("{time} after it had run out") } else { format!("{time} before it ran out") }
 }
 
+/// Whether the last record says only that another segment goes on. Where that one is not there, nothing says how the recording ended.
+pub(super) fn goes_on(why: &str) -> bool {
+    why == "rotated"
+}
+
 /// How a life ended.
 pub(super) fn life_end(end: &LifeEnd) -> String {
     match end {
@@ -96,8 +101,10 @@ pub(super) fn life_end(end: &LifeEnd) -> String {
             ExitCause::Unauthorized => "the daemon ended, as the server refused its credential".to_owned(),
             _ => "the daemon ended".to_owned(),
         },
-        LifeEnd::Recording { why, .. } => format!("the recording ended: {}", clean(why)),
-        LifeEnd::Unsaid => "then nothing: the daemon was killed, or still records".to_owned(),
+        LifeEnd::Recording { why, .. } if !goes_on(why) => format!("the recording ended: {}", clean(why)),
+        LifeEnd::Recording { .. } | LifeEnd::Unsaid => {
+            "then nothing: the daemon was killed, or still records".to_owned()
+        }
     }
 }
 

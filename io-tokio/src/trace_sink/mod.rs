@@ -4,10 +4,14 @@
 //! cannot keep up, or the disk refuses, steps are left out, a gap says how many, and a checkpoint behind it makes what follows
 //! replayable again. What waits in memory when the process is killed is lost: at most the last [`FLUSH_AFTER`].
 
+mod closed;
 mod drawn;
+mod error;
 mod names;
+mod place;
 mod queue;
 mod segments;
+mod shares;
 mod tap;
 #[cfg(test)]
 mod tap_tests;
@@ -15,9 +19,12 @@ mod tap_tests;
 pub(crate) mod tests;
 mod writer;
 
+pub use closed::{Causes, Closed};
 pub use drawn::Drawn;
-pub use names::{SegmentName, absent_between, in_a_row};
-pub use segments::{absent, odd, segments};
+pub use error::SinkError;
+pub use names::{Hole, SegmentName, in_a_row};
+pub use place::Place;
+pub use segments::{Absent, absent, odd, segments};
 pub use tap::{Refusal, Tap};
 
 use longshore_core::daemon::Daemon;
@@ -27,14 +34,14 @@ use longshore_core::time::{Instant, Now};
 use longshore_core::trace::{Header, Origin, StepNumber, encode};
 use queue::{Cut, Pushed, Queue};
 use segments::Segments;
+use shares::Shares;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use thiserror::Error;
 use writer::{Output, Writer};
 
 /// What the flight recorder may take on the disk if nobody says otherwise, in bytes.
@@ -64,58 +71,6 @@ const LONGEST_NOTE: usize = 4096;
 /// The end of a recording waits at most this long for the disk.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why nothing can be recorded.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SinkError {
-    /// The budget is too small for what it must hold.
-    #[error("a flight recorder needs at least {MIN_BUDGET} bytes, not {got}")]
-    Budget {
-        /// What was asked for.
-        got: u64,
-    },
-    /// The file exists.
-    #[error("{} exists already: name a file that does not, or move it away", path.display())]
-    Exists {
-        /// Which one.
-        path: PathBuf,
-    },
-    /// The file cannot be made.
-    #[error("{} cannot be recorded to: {error}", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// The writing thread cannot be started.
-    #[error("the thread that writes the trace cannot be started: {0}")]
-    Thread(io::Error),
-}
-
-impl SinkError {
-    /// The same, with the name that people know the file by.
-    #[must_use]
-    pub fn called(self, name: &Path) -> Self {
-        match self {
-            Self::Exists { .. } => Self::Exists { path: name.to_owned() },
-            Self::File { error, .. } => Self::File { path: name.to_owned(), error },
-            other @ (Self::Budget { .. } | Self::Thread(_)) => other,
-        }
-    }
-}
-
-/// What a recording came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
-    /// Steps that were recorded or left out, without the creation.
-    pub steps: u64,
-    /// Steps that were left out.
-    pub lost: u64,
-    /// What went wrong last, if anything did.
-    pub error: Option<String>,
-}
-
 /// Steps are being left out.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
@@ -125,35 +80,12 @@ struct Lost {
     retry: Instant,
 }
 
-/// How a flight recorder's segment is divided, in bytes. An eighth is left for headers, digests and the like.
-#[derive(Clone, Copy, Debug)]
-struct Shares {
-    /// A quarter of the budget.
-    segment: u64,
-}
-
-impl Shares {
-    /// Longest checkpoint.
-    const fn checkpoint(self) -> u64 {
-        self.segment / 8 * 3
-    }
-
-    /// The segment ends when its steps take more than this.
-    const fn steps(self) -> u64 {
-        self.segment / 8 * 3
-    }
-
-    /// Longest line of a step: it may come when the steps have just not taken their share.
-    const fn line(self) -> u64 {
-        self.segment / 8
-    }
-}
-
 /// Records one life of a daemon. Close it with [`Sink::close`]; one that is dropped writes what it has, without an end.
 #[derive(Debug)]
 pub struct Sink {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
+    place: Place,
     header: Header,
     /// `None` for a single file.
     shares: Option<Shares>,
@@ -167,7 +99,7 @@ pub struct Sink {
     gap: Option<(StepNumber, u64)>,
     /// Steps in all gaps that were said.
     lost_before: u64,
-    error: Option<String>,
+    error: Option<Causes>,
     /// Whether the log has heard of a gap.
     told: bool,
     line: Vec<u8>,
@@ -200,7 +132,7 @@ impl Sink {
             io::ErrorKind::AlreadyExists => SinkError::Exists { path: path.to_owned() },
             _ => SinkError::File { path: path.to_owned(), error },
         })?;
-        Self::start(Writer::new(Output::File, Some(file)), None, header, first)
+        Self::start(Writer::new(Output::File(path.to_owned()), Some(file)), None, header, first)
     }
 
     fn start(
@@ -211,10 +143,12 @@ impl Sink {
     ) -> Result<Self, SinkError> {
         let queue = Arc::new(Queue::default());
         let (theirs, builder) = (Arc::clone(&queue), std::thread::Builder::new().name("trace".to_owned()));
+        let place = writer.place();
         let thread = builder.spawn(move || writer.run(&theirs)).map_err(SinkError::Thread)?;
         let mut sink = Self {
             queue,
             thread: Some(thread),
+            place,
             now: header.start.mono,
             header,
             shares,
@@ -270,6 +204,11 @@ impl Sink {
         }
     }
 
+    /// Where it is recorded to.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// A way to what is recorded, if this is a flight recorder.
     pub fn tap(&self) -> Option<Tap> {
         self.shares.map(|_| Tap::new(Arc::clone(&self.queue)))
@@ -306,7 +245,8 @@ impl Sink {
             // It has nothing left to do in which it could fail.
             let _ = thread.join();
         } else {
-            self.error = Some("the disk did not take the end of the trace in time".to_owned());
+            let error = "the disk did not take the end of the trace in time".to_owned();
+            Causes::add(&mut self.error, error);
         }
     }
 
@@ -341,14 +281,16 @@ impl Sink {
         }
         let from = self.lost.map_or(from, |lost| lost.from.min(from));
         self.lost = Some(Lost { from, retry });
-        self.error = Some(error);
+        Causes::add(&mut self.error, error);
     }
 
     /// That steps are left out although the disk takes what it gets is logged once; a disk that refuses is told of by the writer.
     fn tell_once(&mut self, from: StepNumber) {
         if !std::mem::replace(&mut self.told, true) {
             tracing::warn!(
-                error = self.error,
+                error = self.error.as_ref().map(|causes| causes.last.as_str()),
+                dir = self.place.dir(),
+                file = self.place.file(),
                 from,
                 "steps are missing in the trace; later gaps are not told"
             );
@@ -387,7 +329,7 @@ impl Sink {
 
     /// Says in the new segment why steps are missing before it.
     fn note_why(&mut self, from: StepNumber) -> serde_json::Result<()> {
-        let why = self.error.as_deref().unwrap_or("nobody knows why");
+        let why = self.error.as_ref().map_or("nobody knows why", |causes| causes.last.as_str());
         let told = if from == self.n {
             format!("step {from} is missing: {why}")
         } else {

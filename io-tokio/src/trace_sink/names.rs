@@ -44,29 +44,53 @@ impl fmt::Display for SegmentName {
     }
 }
 
-/// Says which segments are not there between two that are, in the order of their numbers; nothing if all are.
-pub fn absent_between(before: u64, after: u64) -> Option<String> {
-    let (first, last) = (before.checked_add(1)?, after.checked_sub(1)?);
-    match last.checked_sub(first)? {
-        0 => Some(format!("{} is not there", SegmentName::new(first))),
-        more => Some(format!(
-            "{} to {} are not there ({} segments)",
-            SegmentName::new(first),
-            SegmentName::new(last),
-            more.saturating_add(1)
-        )),
+/// Segments that are not there between two that are; at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    first: u64,
+    last: u64,
+}
+
+impl Hole {
+    /// What is not there between two numbers, in their order; nothing if all are there.
+    pub fn between(before: u64, after: u64) -> Option<Self> {
+        let (first, last) = (before.checked_add(1)?, after.checked_sub(1)?);
+        (first <= last).then_some(Self { first, last })
+    }
+
+    /// Whether it is more than one segment.
+    pub const fn is_of_several(self) -> bool {
+        self.first < self.last
+    }
+}
+
+impl fmt::Display for Hole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (SegmentName::new(self.first), SegmentName::new(self.last));
+        if self.is_of_several() {
+            let count = (self.last - self.first).saturating_add(1);
+            write!(f, "{first} to {last} are not there ({count} segments)")
+        } else {
+            write!(f, "{first} is not there")
+        }
+    }
+}
+
+impl From<Hole> for String {
+    fn from(hole: Hole) -> Self {
+        hole.to_string()
     }
 }
 
 /// Segments with their numbers, of each number one at most, in their order: each of them, or what is the matter with it; and what is not there between
 /// them. Of a number that is none of a segment's, nobody knows that others were before or after it.
-pub fn in_a_row<T>(mut all: Vec<(u64, Result<T, String>)>) -> Vec<Result<T, String>> {
+pub fn in_a_row<T, E: From<Hole>>(mut all: Vec<(u64, Result<T, E>)>) -> Vec<Result<T, E>> {
     all.sort_by_key(|(number, _)| *number);
     let last = all.iter().rev().find(|(_, of)| of.is_ok()).map_or(0, |(number, _)| *number);
     let (mut row, mut before) = (Vec::with_capacity(all.len()), None);
     for (number, of) in all {
-        let hole = before.filter(|_| number <= last).and_then(|before| absent_between(before, number));
-        row.extend(hole.map(Err));
+        let hole = before.filter(|_| number <= last).and_then(|before| Hole::between(before, number));
+        row.extend(hole.map(|hole| Err(hole.into())));
         if before.is_some() || of.is_ok() {
             before = Some(number);
         }
@@ -117,6 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_absent_is_named() {
+        let absent_between = |before, after| Hole::between(before, after).map(String::from);
         assert_eq!(absent_between(3, 4), None);
         assert_eq!(absent_between(3, 3), None);
         assert_eq!(absent_between(u64::MAX, 0), None);

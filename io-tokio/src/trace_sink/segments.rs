@@ -2,7 +2,8 @@
 //! what an earlier process recorded before it crashed stays until newer segments need its room.
 
 use super::drawn::Piece;
-use super::names::{HIGHEST, SegmentName, in_a_row};
+use super::names::{HIGHEST, Hole, SegmentName, in_a_row};
+use std::fmt;
 use std::fs::{self, DirBuilder, File, FileType, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -73,13 +74,38 @@ fn kind(of: FileType) -> &'static str {
     }
 }
 
-/// What is not there between the segments in `dir`, or is none although it is called so, a line for each hole.
+/// What a reader of the segments misses, as a sentence without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// Segments are not there.
+    Hole(Hole),
+    /// One is none although it is called so: what it is.
+    Odd(String),
+}
+
+impl From<Hole> for Absent {
+    fn from(hole: Hole) -> Self {
+        Self::Hole(hole)
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hole(hole) if hole.is_of_several() => write!(f, "{hole}; what was in them is missing"),
+            Self::Hole(hole) => write!(f, "{hole}; what was in it is missing"),
+            Self::Odd(what) => write!(f, "{what}; what was in it is missing"),
+        }
+    }
+}
+
+/// What is not there between the segments in `dir`, or is none although it is called so, in the order of their numbers.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn absent(dir: &Path) -> io::Result<Vec<String>> {
+pub fn absent(dir: &Path) -> io::Result<Vec<Absent>> {
     let files = once_each(dir)?.into_iter().map(|segment| (segment.name.number, Ok(())));
-    let odd = odd(dir)?.into_iter().map(|(number, what)| (number, Err(what)));
+    let odd = odd(dir)?.into_iter().map(|(number, what)| (number, Err(Absent::Odd(what))));
     Ok(in_a_row(files.chain(odd).collect()).into_iter().filter_map(Result::err).collect())
 }
 

@@ -18,6 +18,8 @@ pub struct Refusal {
     pub since: Timestamp,
     /// Why, as the system says it.
     pub why: String,
+    /// What a person can do about it, as part of a sentence, unless the reason says that.
+    pub remedy: Option<String>,
 }
 
 /// What has been written.

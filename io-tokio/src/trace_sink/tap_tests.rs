@@ -9,6 +9,7 @@ use crate::trace::input::tests::{gzip, zstd};
 use longshore_core::trace::{Mode, Reader, Record, Replay, Report};
 use std::fmt::{self, Write as _};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
@@ -139,10 +140,17 @@ fn segments_that_were_packed_are_given_too_and_count_for_numbers_and_room() {
     assert!(after.iter().map(size).sum::<u64>() <= MIN_BUDGET);
     let [one, other] = [1 << 40, 1 << 41].map(SegmentName::new);
     let odd = [format!("{one} is a directory and no file"), format!("{other} is a named pipe and no file")];
-    assert_eq!(absent(dir.path()).expect("lists"), odd);
+    let said =
+        || -> Vec<String> { absent(dir.path()).expect("lists").iter().map(ToString::to_string).collect() };
+    let [it, them] = ["; what was in it is missing", "; what was in them is missing"];
+    let odd = odd.map(|odd| odd + it);
+    assert_eq!(said(), odd);
+    let [one, other] = [1, 2].map(|n: usize| after[n].file_name().expect("a name").display().to_string());
     fs::remove_file(&after[1]).expect("removes");
-    let name = after[1].file_name().expect("a name").display();
-    assert_eq!(absent(dir.path()).expect("lists"), [&[format!("{name} is not there")][..], &odd].concat());
+    assert_eq!(said(), [&[format!("{one} is not there{it}")][..], &odd].concat());
+    fs::remove_file(&after[2]).expect("removes");
+    let both = format!("{one} to {other} are not there (2 segments){them}");
+    assert_eq!(said(), [&[both][..], &odd].concat());
 }
 
 /// A disk that is full takes a name and no byte. Each try once left an empty segment, and each of those took the place of one that had something.
@@ -241,7 +249,7 @@ fn what_is_refused_at_the_end_is_not_said_to_be_tried_again() {
     queue.close();
     let texts = Texts::default();
     tracing::subscriber::with_default(Registry::default().with(texts.clone()), || {
-        Writer::new(Output::File, Some(full)).run(&queue);
+        Writer::new(Output::File("/dev/full".into()), Some(full)).run(&queue);
     });
     let said = texts.0.lock().expect("no panic").clone();
     assert_eq!(said, "the end of the trace cannot be written; the steps from here on are missing in it\n");
@@ -256,7 +264,7 @@ fn a_disk_that_refuses_again_and_again_is_told_of_once() {
     let subscriber = Registry::default().with(warnings.clone());
     let writer = std::thread::spawn(move || {
         tracing::subscriber::with_default(subscriber, || {
-            Writer::new(Output::File, Some(full)).run(&theirs);
+            Writer::new(Output::File("/dev/full".into()), Some(full)).run(&theirs);
         });
     });
     let mut refused = 0;

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 pub(crate) fn header(life: &Life) -> Header {
@@ -144,7 +145,7 @@ fn a_daemon_that_is_restarted_again_and_again_leaves_a_bounded_number_of_segment
 fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
     let (read, write) = io::pipe().expect("a pipe");
     let mut life = Life::new(9);
-    let writer = Writer::new(Output::File, Some(File::from(OwnedFd::from(write))));
+    let writer = Writer::new(Output::File("pipe".into()), Some(File::from(OwnedFd::from(write))));
     let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
     while sink.lost.is_none() {
         // Nobody reads the pipe: the writer waits, and this does not.
@@ -167,7 +168,7 @@ fn a_disk_that_is_too_slow_makes_a_gap_and_never_a_wait() {
     let report = Replay::new(Mode::Strict).run(Reader::new(all.as_slice()).expect("reads")).expect("replays");
     assert_eq!((report.gaps, report.restored, report.skipped), (1, 1, 0));
     assert_eq!((report.lost, report.steps + report.lost), (closed.lost, closed.steps + 1));
-    assert!(closed.lost > 50 && closed.error.is_some_and(|error| error.contains("too slow")));
+    assert!(closed.lost > 50 && closed.error.is_some_and(|error| error.last.contains("too slow")));
     assert_eq!((report.compared, report.end.as_deref()), (report.steps, Some("stopped")));
 }
 
@@ -231,7 +232,7 @@ fn after_the_disk_refused_recording_goes_on_and_says_what_is_missing() {
     rustix::fs::rename(&dir, &away)
         .and_then(|()| rustix::fs::symlink("nowhere/at/all", &dir))
         .expect("moves");
-    while sink.error.as_ref().is_none_or(|error| error.contains("moved away")) {
+    while sink.error.as_ref().is_none_or(|error| error.last.contains("moved away")) {
         record(&mut sink, &mut life, 1);
         std::thread::yield_now();
     }
@@ -271,7 +272,7 @@ fn a_recorder_whose_directory_is_removed_makes_it_again_and_begins_anew() {
     }
     record(&mut sink, &mut life, 40);
     let closed = sink.close("stopped", &life.daemon);
-    assert!(closed.error.is_some_and(|error| error.contains("was removed or moved away")));
+    assert!(closed.error.is_some_and(|error| error.last.contains("was removed or moved away")));
     let files = segments(&dir).expect("lists");
     assert_eq!((files.len(), mode(&dir)), (1, 0o700));
     let report = replay(&files);
@@ -292,7 +293,7 @@ fn a_recorder_whose_first_lines_are_refused_begins_later() {
     let mut sink = Sink::flight(&dir, MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
     until_refused(&mut sink, &mut life);
     assert!(
-        sink.error.as_ref().is_some_and(|error| error.contains("no directory stands where")),
+        sink.error.as_ref().is_some_and(|error| error.last.contains("no directory stands where")),
         "{:?}",
         sink.error
     );
@@ -310,7 +311,7 @@ fn a_recorder_whose_first_lines_are_refused_begins_later() {
 fn a_file_whose_first_lines_are_refused_begins_later() {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("opens");
     let mut life = Life::new(13);
-    let writer = Writer::new(Output::File, Some(full));
+    let writer = Writer::new(Output::File("/dev/full".into()), Some(full));
     let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
     until_refused(&mut sink, &mut life);
     sink.resume(&life.daemon, true);
@@ -326,7 +327,7 @@ fn a_file_whose_first_lines_are_refused_begins_later() {
 fn a_file_that_takes_nothing_costs_the_recording_and_nothing_else() {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("opens");
     let mut life = Life::new(11);
-    let writer = Writer::new(Output::File, Some(full));
+    let writer = Writer::new(Output::File("/dev/full".into()), Some(full));
     let mut sink = Sink::start(writer, None, header(&life), life.fx.as_slice()).expect("starts");
     record(&mut sink, &mut life, 40);
     let closed = sink.close("stopped", &life.daemon);
@@ -354,7 +355,7 @@ fn a_number_that_no_recorder_has_stops_nothing_and_the_highest_one_is_named() {
     assert_eq!(fs::read_to_string(&above).expect("is there"), "mine");
 
     fs::write(&highest, "mine").expect("writes");
-    let why = once().error.unwrap_or_default();
+    let why = once().error.map_or_else(String::new, |error| error.to_string());
     assert_eq!(
         why,
         format!(

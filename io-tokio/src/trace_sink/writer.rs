@@ -1,13 +1,15 @@
 //! The thread that writes. It is the only one that waits for the disk.
 
+use super::place::{Gone, Place};
 use super::queue::{Batch, Failed, Queue};
 use super::segments::Segments;
 use super::tap::{Refusal, Written};
+use crate::remedy::for_directory;
 use jiff::Timestamp;
 use longshore_core::trace::StepNumber;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Where lines go.
@@ -15,8 +17,8 @@ use thiserror::Error;
 pub(super) enum Output {
     /// To the newest segment of a directory; each cut makes a new one.
     Flight(Segments),
-    /// To one file.
-    File,
+    /// To one file, which was made under this name.
+    File(PathBuf),
 }
 
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Writer {
     len: u64,
     /// The disk did not take the last lines.
     refusal: Option<Refusal>,
+    /// What was written last went away, and nothing could be written since.
+    gone: Option<Gone>,
 }
 
 /// Why lines were not written.
@@ -36,32 +40,54 @@ enum WriteError {
     #[error(transparent)]
     Disk(#[from] io::Error),
     /// What was written went away under it.
-    #[error("{GONE}")]
-    Gone,
+    #[error("{0}")]
+    Gone(Gone),
 }
 
-/// For the log: whether the disk refuses, or what was written is gone, and whether nothing more will come that could be written.
-const fn warning(refuses: bool, is_last: bool) -> &'static str {
-    match (refuses, is_last) {
-        (true, false) => {
-            "the trace cannot be written; steps are missing in it from here on, until the disk takes it again"
+impl WriteError {
+    /// What a person can do, unless the text says it, or there is nothing to do.
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Disk(error) => match error.kind() {
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::Other => None,
+                _ => Some(for_directory(error)),
+            },
+            Self::Gone(_) => None,
         }
-        (true, true) => "the end of the trace cannot be written; the steps from here on are missing in it",
-        (false, false) => {
-            "the segment that was written, or the flight recorder's directory, was removed or moved away; recording begins anew with the next step"
-        }
-        (false, true) => {
-            "the segment that was written, or the flight recorder's directory, was removed or moved away; the end of the recording is missing"
+    }
+
+    /// Whether a line in the log has told of it already, if the last refusal was for `known`.
+    fn is_told(&self, known: Option<Gone>) -> bool {
+        match self {
+            // A disk may have one reason after another, and all are one trouble.
+            Self::Disk(_) => known.is_none(),
+            Self::Gone(Gone::Segment) => true,
+            // That ends it.
+            Self::Gone(gone) => known == Some(*gone),
         }
     }
 }
 
-const GONE: &str =
-    "the segment that was written, or the flight recorder's directory, was removed or moved away";
+/// For the log, of a disk that refuses. `is_last`: nothing more will come that could be written.
+const fn warning(is_last: bool) -> &'static str {
+    if is_last {
+        "the end of the trace cannot be written; the steps from here on are missing in it"
+    } else {
+        "the trace cannot be written; steps are missing in it from here on, until the disk takes it again"
+    }
+}
 
 impl Writer {
     pub(super) fn new(output: Output, file: Option<File>) -> Self {
-        Self { output, file, len: 0, refusal: None }
+        Self { output, file, len: 0, refusal: None, gone: None }
+    }
+
+    /// Where lines go, for messages.
+    pub(super) fn place(&self) -> Place {
+        match &self.output {
+            Output::Flight(segments) => Place::Dir(segments.dir().to_owned()),
+            Output::File(path) => Place::File(path.clone()),
+        }
     }
 
     /// Writes until the queue is closed and empty.
@@ -72,7 +98,7 @@ impl Writer {
                 let written = self.write(&batch);
                 self.tell(&written, queue.is_closed());
                 if let Err((from, error)) = written {
-                    let at_once = matches!(error, WriteError::Gone);
+                    let at_once = matches!(error, WriteError::Gone(Gone::Segment));
                     queue.fail(Failed { from, error: error.to_string(), at_once });
                 }
             }
@@ -81,50 +107,49 @@ impl Writer {
                 let _ = asked.send(self.written());
             }
         }
-        if self.is_removed() {
-            let error = "the file was removed while it was recorded to".to_owned();
-            queue.fail(Failed { from: 0, error, at_once: false });
+        // One that was moved is whole.
+        if self.file_gone() == Some(Gone::Removed) {
+            let removed = Err((0, WriteError::Gone(Gone::Removed)));
+            self.tell(&removed, true);
+            queue.fail(Failed { from: 0, error: Gone::Removed.to_string(), at_once: false });
         }
         // Closed before anybody is told, so that who waits finds the file complete.
         drop(self.file.take());
         queue.finish();
     }
 
-    /// Whether the one file that is recorded to has no name any more: nobody will ever read it.
-    fn is_removed(&self) -> bool {
-        let removed = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() == 0 && meta.is_file());
-        matches!(self.output, Output::File) && self.file.as_ref().is_some_and(removed)
+    /// What became of the one file that is recorded to, if this is not a flight recorder.
+    fn file_gone(&self) -> Option<Gone> {
+        match (&self.output, &self.file) {
+            (Output::File(path), Some(file)) => Gone::of_file(file, path),
+            _ => None,
+        }
     }
 
     /// Says once that the disk refuses, and once that it does not any more: it is tried again every few seconds, unless this is the end.
     fn tell(&mut self, written: &Result<(), (StepNumber, WriteError)>, is_last: bool) {
-        match written {
-            Err((from, error)) => {
-                let why = error.to_string();
-                let known = self.refusal.take();
-                // A disk may have one reason after another, and all are one trouble.
-                let told = known.as_ref().is_some_and(|known| known.why != GONE || why == GONE);
-                let since = known.map_or_else(Timestamp::now, |known| known.since);
-                self.refusal = Some(Refusal { since, why });
-                if told {
-                    return;
-                }
-                let dir = match &self.output {
-                    Output::Flight(segments) => Some(segments.dir().display()),
-                    Output::File => None,
-                };
-                let dir = dir.map(tracing::field::display);
-                let error = match error {
-                    WriteError::Gone => None,
-                    WriteError::Disk(error) => Some(tracing::field::display(error)),
-                };
-                tracing::warn!(error, dir, from, "{}", warning(error.is_some(), is_last));
+        let place = self.place();
+        let (dir, file) = (place.dir(), place.file());
+        let Err((from, error)) = written else {
+            self.gone = None;
+            if self.refusal.take().is_some() {
+                tracing::info!(dir, file, "the trace is written again, with a gap");
             }
-            Ok(()) => {
-                if self.refusal.take().is_some() {
-                    tracing::info!("the trace is written again, with a gap");
-                }
-            }
+            return;
+        };
+        let known = self.refusal.take();
+        let told = known.is_some() && error.is_told(self.gone);
+        let since = known.map_or_else(Timestamp::now, |known| known.since);
+        let remedy = error.remedy().map(str::to_owned);
+        self.refusal = Some(Refusal { since, why: error.to_string(), remedy });
+        self.gone = match error {
+            WriteError::Gone(gone) => Some(*gone),
+            WriteError::Disk(_) => None,
+        };
+        match error {
+            _ if told => {}
+            WriteError::Gone(gone) => tracing::warn!(dir, file, from, "{}", gone.warning(is_last)),
+            WriteError::Disk(error) => tracing::warn!(%error, dir, file, from, "{}", warning(is_last)),
         }
     }
 
@@ -136,7 +161,7 @@ impl Writer {
         let pieces = segments.pieces(self.len)?;
         let refusal = self.refusal.clone().or_else(|| {
             let gone = self.file.as_ref().is_some_and(|file| matches!(segments.is_newest(file), Ok(false)));
-            gone.then(|| Refusal { since: Timestamp::now(), why: GONE.to_owned() })
+            gone.then(|| Refusal { since: Timestamp::now(), why: Gone::Segment.to_string(), remedy: None })
         });
         Ok(Written { pieces, refusal })
     }
@@ -144,14 +169,14 @@ impl Writer {
     fn write(&mut self, batch: &Batch) -> Result<(), (StepNumber, WriteError)> {
         let (mut at, mut first) = (0, batch.first);
         for cut in &batch.cuts {
-            self.append(&batch.bytes[at..cut.at]).map_err(|error| (first, error))?;
+            self.append(&batch.bytes[at..cut.at]).map_err(|error| lost_from(first, error))?;
             (at, first) = (cut.at, cut.first);
             if let Output::Flight(segments) = &mut self.output {
                 (self.file, self.len) = (None, 0);
                 self.file = Some(segments.create().map_err(|error| (first, error.into()))?);
             }
         }
-        self.append(&batch.bytes[at..]).map_err(|error| (first, error))
+        self.append(&batch.bytes[at..]).map_err(|error| lost_from(first, error))
     }
 
     /// Adds whole lines, or none.
@@ -160,15 +185,21 @@ impl Writer {
             return match self.output {
                 // Nothing can be added to a segment that broke; the next one will show that something is missing.
                 Output::Flight(_) => Ok(()),
-                Output::File => Err(io::Error::other("a half-written line could not be taken back").into()),
+                Output::File(_) => Err(match self.gone {
+                    Some(gone) => WriteError::Gone(gone),
+                    None => io::Error::other("a half-written line could not be taken back").into(),
+                }),
             };
         };
         // What is written to a file without a name is lost, and no write says so.
-        if let Output::Flight(segments) = &self.output
-            && !segments.is_newest(file)?
-        {
+        let gone = match &self.output {
+            Output::Flight(segments) => (!segments.is_newest(file)?).then_some(Gone::Segment),
+            Output::File(path) => Gone::of_file(file, path),
+        };
+        if let Some(gone) = gone {
+            // Closed, so that the disk has its room again.
             self.file = None;
-            return Err(WriteError::Gone);
+            return Err(WriteError::Gone(gone));
         }
         if let Err(error) = file.write_all(lines) {
             if file.set_len(self.len).is_err() {
@@ -186,3 +217,12 @@ impl Writer {
         Ok(())
     }
 }
+
+/// The first step that is missing if lines from `first` on were not written: with a file that was removed goes all that was in it.
+fn lost_from(first: StepNumber, error: WriteError) -> (StepNumber, WriteError) {
+    let all = matches!(error, WriteError::Gone(Gone::Removed));
+    (if all { 0 } else { first }, error)
+}
+
+#[cfg(test)]
+mod tests;

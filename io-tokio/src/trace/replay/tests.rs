@@ -292,3 +292,26 @@ fn a_rebased_trace_is_one_of_this_core_and_never_replaces_a_file() {
     assert_eq!(verdict, Verdict::Unreadable);
     assert!(err.contains("exists already: name a file that does not"), "{err}");
 }
+
+/// A disk that is full takes the end of a segment, and then not the next one.
+#[test]
+fn the_end_of_a_segment_is_no_end_of_the_recording() {
+    let dir = TempDir::new().expect("temp");
+    let mut life = Life::new(4);
+    let mut sink = Sink::flight(dir.path(), MIN_BUDGET, header(&life), life.fx.as_slice()).expect("starts");
+    while segments(dir.path()).map_or(0, |all| all.len()) < 2 {
+        record(&mut sink, &mut life, 200);
+    }
+    sink.close("stopped", &life.daemon);
+    let all = segments(dir.path()).expect("lists");
+    let text = fs::read_to_string(&all[0]).expect("reads");
+    assert!(text.ends_with("\"why\":\"rotated\"}\n"), "{:?}", text.lines().last());
+    let (verdict, out, _) = run(&all[0], Mode::Strict);
+    assert_eq!(verdict, Verdict::Same);
+    assert!(out.contains("\nended       without a word: the daemon was killed, or still records\n"), "{out}");
+    let story = crate::trace::records::read(&all[0], Path::new("/"), &mut Vec::new())
+        .expect("reads")
+        .expect("a trace");
+    let said = crate::trace::words::life_end(&story.lives[0].end);
+    assert_eq!(said, "then nothing: the daemon was killed, or still records");
+}
