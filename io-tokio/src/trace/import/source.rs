@@ -1,7 +1,8 @@
 //! The lines of log files, in order, whatever bytes they have.
 
 use super::days::Until;
-use crate::trace::input::{Source, Stream, is_stdin};
+use crate::trace::input::{Source, Stream, archive, is_stdin};
+use crate::unpack::peeked;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -120,7 +121,11 @@ impl Log {
     /// If it cannot be opened. What goes wrong later is told.
     pub(super) fn lines(&self, mut take: impl FnMut(&str, LineEnd)) -> io::Result<Done> {
         let mut done = Done::default();
-        let stream = self.source().open()?;
+        let (first, stream) = peeked(self.source().open()?, archive::BLOCK);
+        // Its first line would be lost, and with it where the next log begins.
+        if archive::is_one(&first) {
+            return Err(io::Error::other("it is an archive; unpack it, and name the directory or the logs"));
+        }
         if let Err(error) = read(stream, &mut take, &mut done) {
             done.broken = Some(error.to_string());
         }

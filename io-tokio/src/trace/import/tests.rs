@@ -2,6 +2,8 @@
 
 use super::line::Line;
 use super::*;
+use crate::trace::input::archive_tests::tar;
+use crate::trace::input::tests::gzip;
 use crate::trace::show::{Show, show};
 use longshore_core::effect::{Effect, Fact, PhaseName, ReportKind, RuntimeChange};
 use longshore_core::event::{ApiReply, Event, Offer, RunEnd, RunEvent};
@@ -310,10 +312,16 @@ fn what_is_no_log_is_refused_and_nothing_is_written() {
 fn what_has_no_line_is_refused_as_what_it_is() {
     let refused = |text: &[u8]| import_text(text).err().expect("refused").to_string();
     assert!(refused(b"").ends_with("daemon.log is empty"), "{}", refused(b""));
-    let gzip = refused(&[0x1f, 0x8b, 8, 0, 0]);
-    assert!(gzip.contains("daemon.log can be read: the gzip data is cut off (for the rest, copy"), "{gzip}");
-    let zstd = refused(&[0x28, 0xb5, 0x2f, 0xfd, 0x24]);
-    assert!(zstd.contains("daemon.log can be read: the zstd data is cut off (for the rest, copy"), "{zstd}");
+    let archive = tar(&[("logs/daemon.log", b"10:00:00.000 INF starting daemon version=1")]);
+    for archive in [gzip(&archive), archive] {
+        let told = refused(&archive);
+        assert!(told.ends_with("it is an archive; unpack it, and name the directory or the logs"), "{told}");
+    }
+    for (cut, packer) in [(vec![0x1f, 0x8b, 8, 0, 0], "gzip"), (vec![0x28, 0xb5, 0x2f, 0xfd, 0x24], "zstd")] {
+        let told = refused(&cut);
+        let said = format!("daemon.log can be read: the {packer} data is cut off (for the rest, copy");
+        assert!(told.contains(&said), "{told}");
+    }
 }
 
 #[test]

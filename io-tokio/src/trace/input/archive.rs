@@ -15,7 +15,7 @@ use tar::{Archive, Entry, EntryType, Header, PaxExtensions};
 use thiserror::Error;
 
 /// An archive is made of blocks of so many bytes.
-pub(super) const BLOCK: usize = 512;
+pub(in crate::trace) const BLOCK: usize = 512;
 
 /// Packed bytes that are held at most. It is what a recorder with a budget of some GiB leaves. With what the allocator needs on top, a process takes
 /// up to twice as much.
@@ -34,7 +34,7 @@ const LONGEST_NAME: usize = 100;
 const MOST_SEGMENTS: usize = 4096;
 
 /// Whether an archive begins with these bytes.
-pub(super) fn is_one(first: &[u8]) -> bool {
+pub(in crate::trace) fn is_one(first: &[u8]) -> bool {
     let Ok(block) = <&[u8; BLOCK]>::try_from(first) else { return false };
     let sum = Header::from_byte_slice(block).cksum();
     // One that is damaged has the mark nevertheless, and one of the oldest kind has only the sum.

@@ -4,9 +4,9 @@
 //! Reading goes on past damage: what comes out is in order, and what is missing is a gap. What was wrong is kept with its place, to be told.
 //! Memory is bounded by the longest line, and for an archive by what is held of it, whatever the size of the trace.
 
-mod archive;
+pub(super) mod archive;
 #[cfg(test)]
-mod archive_tests;
+pub(super) mod archive_tests;
 #[cfg(test)]
 mod dir_tests;
 mod lines;
