@@ -2,6 +2,7 @@
 
 mod absent;
 mod action;
+mod apart;
 mod api;
 mod collect;
 mod disk;

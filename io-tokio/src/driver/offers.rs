@@ -1,5 +1,6 @@
 //! From a claimed task to what the core may know of it: ids that are safe, a directory, and whether it can be run at all.
 
+use super::apart::Apart;
 use super::host::Host;
 use super::local::{self, Binding};
 use crate::prepare;
@@ -10,34 +11,26 @@ use longshore_core::id::{EnvRoot, RuntimeId, TaskId, is_safe_component};
 use longshore_core::reason::FailReason;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is no task comes again with each claim: that is told no more often.
-const APART: Duration = Duration::from_mins(1);
 /// Stands for the directory of a task that gets none.
 const NO_ROOT: &str = "-";
 
-/// What was handed over that is no task, and not told yet.
+/// What was handed over that is no task, and not told yet: it comes again with each claim.
 #[derive(Debug, Default)]
 pub(super) struct Unusable(Mutex<Untold>);
 
 #[derive(Debug, Default)]
 struct Untold {
     count: usize,
-    /// Until then another word of it would be one too many.
-    quiet_until: Option<Instant>,
+    apart: Apart,
 }
 
 impl Untold {
     /// Takes note of so many at `now`. Gives how many are to be told, of which these are the last.
     fn take(&mut self, count: usize, now: Instant) -> Option<usize> {
         self.count = self.count.saturating_add(count);
-        if count == 0 || self.quiet_until.is_some_and(|until| now < until) {
-            return None;
-        }
-        self.quiet_until = Some(now + APART);
-        Some(std::mem::take(&mut self.count))
+        (count > 0 && self.apart.lets(now)).then(|| std::mem::take(&mut self.count))
     }
 }
 
@@ -141,6 +134,8 @@ fn trouble(task: &Task, binding: &Binding) -> Option<(FailReason, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::apart::APART;
+    use std::time::Duration;
 
     #[test]
     fn what_is_no_task_is_told_once_a_minute_and_none_is_left_out() {

@@ -1,5 +1,6 @@
 //! What is said of a server that does not answer as it should: one line when that begins and one when it is over, not one for each request.
 
+use super::apart::Apart;
 use super::api;
 use super::host::Host;
 use crate::http::{CallError, Limit, RejectKind};
@@ -12,8 +13,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Where a route fails every other time, the server is gone and back with each request: that is told no more often.
-const APART: Duration = Duration::from_mins(1);
 /// A connection that the server was just closing ends within this time; one that ends later, or is given up, was not that.
 const PROMPT: Duration = Duration::from_secs(5);
 /// What has not failed for so long, because nobody asks for it any more, fails no more.
@@ -41,23 +40,17 @@ enum Needed {
 struct Refused {
     /// The status that was said, if that is still so.
     told: Option<u16>,
-    /// Until then another word of it would be one too many.
-    quiet_until: Option<Instant>,
+    apart: Apart,
 }
 
 impl Refused {
     /// Takes note of an answer at `now`, with the status if it is a refusal, and tells whether that is worth a line.
     fn take(&mut self, status: Option<u16>, now: Instant) -> bool {
-        // If it is too early, the next one says it.
-        let is_news = status.is_some() && status != self.told;
-        if status.is_none() {
-            self.told = None;
+        let is_word = status.is_some() && status != self.told && self.apart.lets(now);
+        if is_word || status.is_none() {
+            self.told = status;
         }
-        if !is_news || self.quiet_until.is_some_and(|until| now < until) {
-            return false;
-        }
-        (self.told, self.quiet_until) = (status, Some(now + APART));
-        true
+        is_word
     }
 }
 
@@ -73,8 +66,8 @@ struct Answering {
     doubtful: bool,
     /// That it does not was said.
     told: bool,
-    /// Until then another word of it would be one too many.
-    quiet_until: Option<Instant>,
+    /// Where a route fails every other time, the server is gone and back with each request.
+    apart: Apart,
 }
 
 /// What one request tells of the server.
@@ -172,12 +165,9 @@ impl Answering {
             }
             Sign::Failed | Sign::BrokeOff => {
                 self.failing.insert(kind, now);
-                // If it is too early, the next one says it.
-                if self.told || self.quiet_until.is_some_and(|until| now < until) {
-                    return None;
-                }
-                (self.told, self.quiet_until) = (true, Some(now + APART));
-                Some(Word::Gone)
+                let is_word = !self.told && self.apart.lets(now);
+                self.told |= is_word;
+                is_word.then_some(Word::Gone)
             }
         }
     }
@@ -230,6 +220,7 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::apart::APART;
     use proptest::prelude::*;
     use tokio_util::sync::CancellationToken;
 
